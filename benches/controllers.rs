@@ -1,13 +1,13 @@
 //! Measures the controllers on many ReleasePins against a real kube-apiserver, and compares them with a bare
-//! client that sends only the same writes, in one run on one machine. `cargo bench --bench controllers`
-//! prints the ratio; numbers of two runs or two machines are not comparable.
+//! client that sends only the same writes. `cargo bench --bench controllers` prints the ratio. Numbers of two
+//! runs or two machines cannot be compared.
 //!
-//! The controllers first reconcile one set of objects, to record the writes: claims, snapshots, rendered
-//! releases, server-side apply to the data plane, every status. Then, in each round, they reconcile a fresh
-//! set, and the bare client sends the same writes for another set, with the uids and versions of its objects.
-//! etcd waits for the disk. `BOWLINE_BENCH_PINS` sets the number of ReleasePins.
+//! First the controllers reconcile one set of objects, and the benchmark records their writes: claims,
+//! snapshots, RenderedReleases, applies to the data plane, statuses. Then, in each round, the controllers
+//! reconcile a new set, and the bare client sends the same writes for another set, with the uids and versions
+//! of that set. etcd waits for the disk. `BOWLINE_BENCH_PINS` sets the number of ReleasePins.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]
@@ -30,11 +30,12 @@ use replay::{Recorder, Script};
 use world::World;
 
 const ROUNDS: usize = 3;
-/// The number of ReleasePins that the bare client writes at the same time; the fastest round is used.
+/// The number of ReleasePins that the bare client writes at the same time, by round. The fastest round
+/// counts.
 const AT_ONCE: [usize; ROUNDS] = [16, 32, 64];
 
 fn main() {
-    // `cargo test --benches` only checks that it compiles and starts.
+    // `cargo test --benches` only checks that the benchmark compiles and starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -87,7 +88,7 @@ async fn measure(pins: usize) {
     );
 }
 
-/// Runs the controllers until every ReleasePin of the world is ready, and returns the time that it took.
+/// Runs the controllers until every ReleasePin of the world is ready, and returns the duration.
 async fn reconcile(client: &Client, world: &World) -> Duration {
     let folder = tempfile::tempdir().unwrap();
     let begun = Instant::now();

@@ -1,9 +1,10 @@
-//! Compares the diff with `git diff --no-index --histogram` and GNU `diff` in the same run.
+//! Compares the speed of bowline's diff with `git diff --no-index --histogram` and GNU `diff` in the same
+//! run.
 //!
-//! Only the ratios matter: the programs are started and read two files, as people use them, while the engine
-//! compares values in memory. Numbers of two runs or two machines are not comparable.
+//! The programs are started and read two files, as people use them, while bowline compares values in memory.
+//! Only the ratios matter: numbers of two runs or two machines cannot be compared.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;
@@ -14,13 +15,13 @@ use std::time::Instant;
 use bowline::engine::diff::{Options, diff, lines};
 use serde_json::{Value, json};
 
-/// The goal: the largest part of git's time that the diff may take, for inputs up to `GOAL_BYTES` with few
+/// The goal: the diff may take at most this part of git's time, for inputs of up to `GOAL_BYTES` with few
 /// changed lines.
 const GOAL_PART: f64 = 0.2;
 const GOAL_BYTES: usize = 200_000;
 
 fn main() {
-    // `cargo test --benches` runs this too, to check that it works.
+    // `cargo test --benches` also runs this benchmark, with small inputs, to check that it works.
     let measured = std::env::args().any(|argument| argument == "--bench");
     let sizes: &[usize] = match measured {
         true => &[5_000, 50_000, 200_000, 1_000_000],
@@ -47,7 +48,7 @@ fn main() {
     }
 }
 
-/// Checks and measures one case; returns the goals that it missed.
+/// Checks and measures one case. Returns the missed goals.
 fn run(case: &str, before: &[Value], after: &[Value], rounds: usize, is_goal: bool) -> Vec<String> {
     let (old, new) = (text(before), text(after));
     let options = Options::default();
@@ -103,7 +104,7 @@ fn run(case: &str, before: &[Value], after: &[Value], rounds: usize, is_goal: bo
     missed
 }
 
-/// Measures a program on the two files; returns its time and its number of changed lines.
+/// Measures a program on the two files. Returns its time and the number of changed lines that it prints.
 fn program(folder: &Path, name: &str, arguments: &[&str], rounds: usize) -> (f64, usize) {
     let run = || {
         let mut command = Command::new(name);
@@ -113,7 +114,7 @@ fn program(folder: &Path, name: &str, arguments: &[&str], rounds: usize) -> (f64
             .args(["before.yaml", "after.yaml"])
             .output()
             .unwrap();
-        // Both programs exit with 1 if the files differ.
+        // git and diff exit with 1 if the files differ.
         assert_eq!(output.status.code(), Some(1), "{name}");
         String::from_utf8(output.stdout).unwrap()
     };
@@ -128,7 +129,7 @@ fn program(folder: &Path, name: &str, arguments: &[&str], rounds: usize) -> (f64
     (seconds, count)
 }
 
-/// Deployments and ConfigMaps whose YAML has about this many bytes.
+/// Returns Deployments and ConfigMaps whose YAML has about this many bytes.
 fn objects(bytes: usize) -> Vec<Value> {
     let mut objects = Vec::new();
     let mut size = 0;
@@ -186,7 +187,7 @@ fn config_map(number: usize) -> Value {
     })
 }
 
-/// Changes about this percentage of the values and lines.
+/// Returns the objects with about this percentage of their values and lines changed.
 fn changed(objects: &[Value], percent: u64) -> Vec<Value> {
     let mut seed = 7;
     let mut objects = objects.to_vec();
@@ -229,7 +230,7 @@ fn change(value: &mut Value, percent: u64, seed: &mut u64) {
     }
 }
 
-/// Rotates the order of the objects by a half, and the order of their environment variables.
+/// Returns the objects in another order, and with their environment variables in another order.
 fn reordered(objects: &[Value]) -> Vec<Value> {
     let mut objects = objects.to_vec();
     for object in &mut objects {

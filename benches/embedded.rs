@@ -1,11 +1,11 @@
-//! Compares the embedded API with a real kube-apiserver, in one run on one machine: the same calls through
-//! the same client. `cargo bench` prints the ratios at its end; numbers of two runs or two machines are not
-//! comparable.
+//! Compares the speed of the embedded API with a real kube-apiserver: the same calls through the same client,
+//! in one run. `cargo bench` prints the ratios at its end. Numbers of two runs or two machines cannot be
+//! compared.
 //!
-//! Both sides are durable: SQLite and etcd wait for the disk on every write. Without the programs of a real
-//! cluster, its half and the ratios are skipped.
+//! Both servers are durable: SQLite and etcd wait for the disk on every write. If the programs of a real
+//! cluster are missing, the benchmark measures only the embedded API.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]
@@ -27,7 +27,8 @@ const LISTED: usize = 10_000;
 const WATCHERS: usize = 20;
 const LARGE: usize = 10_000;
 const LARGE_BYTES: usize = 100_000;
-/// The environment variable of the process whose memory is measured; it names the file of the store.
+/// The environment variable that tells a child process to measure its memory. Its value is the file of the
+/// store.
 const MEMORY: &str = "BOWLINE_BENCH_MEMORY";
 
 fn main() {
@@ -72,7 +73,7 @@ fn main() {
     print_memory();
 }
 
-/// The measured times, by (measurement, target).
+/// The measured times, by measurement and target.
 #[derive(Default)]
 struct Times(BTreeMap<(&'static str, &'static str), Vec<f64>>);
 
@@ -139,8 +140,8 @@ fn measure_all(
         let list = runtime.block_on(many.list(&ListParams::default()));
         assert_eq!(list.unwrap().items.len(), LISTED);
     });
-    // All watches are open before the measurement starts; one round is a write, until all watches have seen
-    // it.
+    // All watches are open before the measurement starts. One round lasts from a write until all watches have
+    // seen it.
     let watchers = tokio::sync::Mutex::new(runtime.block_on(open_watches(client)));
     measure("fan-out", 30, 6, &|| {
         let name = format!("seen-{}", made.fetch_add(1, Ordering::Relaxed));
@@ -216,7 +217,7 @@ async fn fill(client: &Client) {
         .await;
 }
 
-/// Stores and lists large objects, in a separate process.
+/// Stores and lists large objects in this process, and prints its memory.
 async fn remember(file: &std::path::Path) {
     let embedded = Embedded::open(file, "ana", bowline::api::store_setup())
         .await
@@ -241,7 +242,7 @@ async fn remember(file: &std::path::Path) {
     println!("resident after listing their metadata = {}", resident());
 }
 
-/// The resident memory: current and peak.
+/// Returns the current and the peak resident memory of this process, as text.
 fn resident() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let of = |name: &str| {

@@ -1,13 +1,13 @@
-//! Measures how fast the releases of one data plane are reconciled while another data plane does not answer,
-//! or while other resources cannot be deleted. `cargo bench --bench planes` prints the ratios of the 99th
-//! percentiles to those without such a fault in the same run.
+//! Measures how fast the controller reconciles the RenderedReleases of a healthy data plane while another
+//! data plane does not answer, or while other resources cannot be deleted. `cargo bench --bench planes`
+//! prints the 99th percentiles as ratios to those without a fault in the same run.
 //!
-//! It uses a real kube-apiserver: the healthy data plane is the cluster itself, the other one is the same
-//! cluster behind a proxy that can stop answering. It measures the time from the write of a rendered release
-//! to the status that says it is ready. The rounds alternate, so that other load on the machine affects all
+//! The benchmark uses a real kube-apiserver. The healthy data plane is the cluster itself; the other data
+//! plane is the same cluster behind a proxy that can stop answering. The measured time is from the write of a
+//! RenderedRelease to the status Ready. The rounds alternate, so that other load on the machine affects all
 //! of them.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]
@@ -37,20 +37,20 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 const NAMESPACE: &str = "planes";
-/// The number of measured releases, on the healthy data plane.
+/// The number of measured RenderedReleases, on the healthy data plane.
 const MEASURED: usize = 40;
-/// The number of changes of each release in a round.
+/// The number of changes of each measured RenderedRelease in a round.
 const CHANGES: usize = 10;
 /// The number of changes at the same time.
 const AT_ONCE: usize = 4;
-/// The number of releases on the silent data plane, and of releases that cannot be deleted.
+/// The number of RenderedReleases on the silent data plane, and of RenderedReleases that cannot be deleted.
 const BAD: usize = 100;
 const ROUNDS: usize = 3;
-/// The deadline of a request to a data plane: short, so that many requests fail within a round.
+/// The time limit of a request to a data plane. It is short, so that many requests fail within a round.
 const DEADLINE: Duration = Duration::from_millis(500);
 
 fn main() {
-    // `cargo test --benches` only checks that it compiles and starts.
+    // `cargo test --benches` only checks that the benchmark compiles and starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -78,7 +78,8 @@ async fn measure() {
     for round in 0..ROUNDS {
         quiet.extend(bench.round(3 * round + 1).await);
         bench.silent.store(true, Ordering::SeqCst);
-        // Every release of the silent data plane now needs a write, and keeps retrying it.
+        // Now every RenderedRelease of the silent data plane needs a write, and the controller keeps retrying
+        // it.
         bench.stir(round + 1).await;
         silent.extend(bench.round(3 * round + 2).await);
         bench.silent.store(false, Ordering::SeqCst);
@@ -116,7 +117,7 @@ fn told(what: &str, times: &mut [Duration]) -> f64 {
 struct Bench {
     client: Client,
     silent: Arc<AtomicBool>,
-    /// The newest ready generation of each release.
+    /// The newest ready generation of each RenderedRelease.
     ready: watch::Receiver<HashMap<String, i64>>,
     following: tokio::task::JoinHandle<()>,
 }
@@ -187,7 +188,7 @@ impl Bench {
         told
     }
 
-    /// Writes a release with three resources, and returns its generation.
+    /// Writes a RenderedRelease with three resources, and returns its generation.
     async fn release(&self, name: &str, environment: &str, value: usize) -> i64 {
         let map = |id: &str| {
             let name = format!("{name}-{id}");
@@ -209,7 +210,7 @@ impl Bench {
         ready.wait_for(is_ready).await.unwrap();
     }
 
-    /// Changes every measured release several times, and returns the time of each change.
+    /// Changes every measured RenderedRelease several times, and returns the time of each change.
     async fn round(&self, round: usize) -> Vec<Duration> {
         let changes = futures::stream::iter(0..MEASURED * CHANGES).map(|number| async move {
             let name = format!("web-{}", number % MEASURED);
@@ -222,7 +223,7 @@ impl Bench {
         changes.buffer_unordered(AT_ONCE).collect().await
     }
 
-    /// Changes all releases on the other data plane.
+    /// Changes all RenderedReleases on the silent data plane.
     async fn stir(&self, value: usize) {
         let changes = futures::stream::iter(0..BAD);
         let changed = changes.for_each_concurrent(AT_ONCE, |number| async move {
@@ -231,7 +232,7 @@ impl Bench {
         changed.await;
     }
 
-    /// Waits until all releases are ready.
+    /// Waits until all RenderedReleases are ready.
     async fn settled(&self) {
         let releases: Api<RenderedRelease> = Api::namespaced(self.client.clone(), NAMESPACE);
         for release in releases.list(&Default::default()).await.unwrap() {
@@ -240,7 +241,7 @@ impl Bench {
         }
     }
 
-    /// Creates releases, and deletes them while a finalizer keeps their resources.
+    /// Creates RenderedReleases, and deletes them while a finalizer keeps their resources.
     async fn stick(&self, round: usize) {
         let releases: Api<RenderedRelease> = Api::namespaced(self.client.clone(), NAMESPACE);
         for number in 0..BAD {
@@ -251,7 +252,7 @@ impl Bench {
             let now = DeleteParams::default();
             releases.delete(&name, &now).await.unwrap();
         }
-        // Wait until the deletion of all of them has started.
+        // Waits until the controller has begun to clean up all of them.
         let mut ready = self.ready.clone();
         let none = |ready: &HashMap<String, i64>| !ready.keys().any(|it| it.starts_with("stuck-"));
         ready.wait_for(none).await.unwrap();
@@ -272,7 +273,7 @@ impl Bench {
         }
     }
 
-    /// Sets the finalizers of a resource.
+    /// Sets the finalizers of the first resource of a RenderedRelease.
     async fn keep(&self, name: &str, finalizers: Value) {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), "planes-near");
         let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
@@ -283,7 +284,7 @@ impl Bench {
     }
 }
 
-/// Records the ready generation of a release.
+/// Records the ready generation of a RenderedRelease.
 fn note(ready: &mut HashMap<String, i64>, release: &RenderedRelease) {
     let status = release.status.clone().unwrap_or_default();
     let mut conditions = status.conditions.iter();

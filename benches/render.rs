@@ -1,12 +1,12 @@
-//! Compares rendering with `helm template` and `kustomize build`, in one run on one machine: checkout-service
-//! of deploy/examples in production-eu, as definitions, as a chart and as a kustomization. Before the
-//! measurement, the benchmark checks that all three give the same manifests. Numbers of two runs or two
-//! machines are not comparable.
+//! Compares the speed of rendering with `helm template` and `kustomize build` in the same run. The input is
+//! checkout-service of deploy/examples in production-eu, as definitions, as a chart and as a kustomization.
+//! Before the measurement, the benchmark checks that all three give the same manifests. Numbers of two runs
+//! or two machines cannot be compared.
 //!
-//! helm and kustomize are programs that have to be started, so bowline is measured as a program too, and also
-//! as the function call of its controllers. A program that is not installed is skipped.
+//! helm and kustomize have to be started, so bowline is measured as a program too, and also as the function
+//! call that its controllers use. The benchmark skips a program that is not installed.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/binaries.rs"]
@@ -32,12 +32,13 @@ use serde_json::Value;
 const COMPONENT: &str = "checkout-service";
 const ENVIRONMENT: &str = "production-eu";
 const NAMESPACE: &str = "shop-production-eu";
-/// The goals: the time of one rendering, and how much faster than the others it has to be.
+/// The goals: the maximum milliseconds of one rendering, and how many times faster than the other programs it
+/// must be.
 const GOAL_MS: f64 = 2.0;
 const GOAL_TIMES: f64 = 10.0;
 
 fn main() {
-    // `cargo test --benches` runs this too, to check that it works.
+    // `cargo test --benches` also runs this benchmark, with few rounds, to check that it works.
     let measured = std::env::args().any(|argument| argument == "--bench");
     let rounds = |rounds: usize| if measured { rounds } else { 1 };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -66,8 +67,8 @@ fn main() {
     );
 }
 
-/// Measures the function call, with and without the cache of compiled expressions; returns the time with the
-/// cache.
+/// Measures the function call, with and without the cache of compiled expressions. Returns the seconds per
+/// call with the cache.
 fn print_calls(shop: &Shop, library: &Library, rounds: usize) -> f64 {
     let definitions = shop.definitions(COMPONENT);
     let first = median(rounds.div_ceil(10), || {
@@ -93,7 +94,7 @@ fn print_calls(shop: &Shop, library: &Library, rounds: usize) -> f64 {
     again
 }
 
-/// Measures the programs as they are used: started once for a component.
+/// Measures each program as people use it: started once per component.
 fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: usize) {
     let chart = root.join("benches/assets/chart");
     let mut programs: Vec<(&str, Result<PathBuf, String>, Vec<String>)> = Vec::new();
@@ -184,7 +185,7 @@ fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: 
     }
 }
 
-/// Renders more and more components, each with its own parameters.
+/// Measures the rendering of more and more components, each with its own parameters.
 fn print_growth(shop: &Shop, library: &Library, counts: &[usize]) {
     let mut definitions = shop.definitions(COMPONENT);
     let mut fewest = None;
@@ -243,7 +244,7 @@ fn keyed(object: Value) -> ([String; 3], Value) {
     (key, object)
 }
 
-/// Finds the first difference between two sets of manifests.
+/// Returns the first difference between two sets of manifests. None: they are equal.
 fn difference(ours: &Manifests, theirs: &Manifests) -> Option<String> {
     let keys = ours.keys().chain(theirs.keys());
     keys.into_iter().find_map(|key| {

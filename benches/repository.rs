@@ -1,10 +1,11 @@
-//! Opens a repository of 20,000 objects, and collects the garbage of one with 5,000 releases.
+//! Measures the opening of a repository of 20,000 objects, and garbage collection in a repository of 5,000
+//! releases.
 //!
 //! `cargo bench --bench repository` compares the opening with reading and hashing the same files, prints the
-//! cost of one changed file, and compares a garbage collection with `git rm` of the same files. Both sides of
-//! a comparison run in turn in the same process, and the best of several rounds is used.
+//! cost of one changed file, and compares garbage collection with `git rm` of the same files. The two sides
+//! of a comparison alternate in the same process, and the best of several rounds counts.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::{Path, PathBuf};
@@ -21,11 +22,11 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 const ROUNDS: usize = 5;
-/// Many rounds, because an opening is short and other load disturbs it.
+/// The number of measured openings. It is large, because an opening is short and other load disturbs it.
 const OPENINGS: usize = 15;
 
 fn main() {
-    // `cargo test --benches` only checks that it compiles and starts.
+    // `cargo test --benches` only checks that the benchmark compiles and starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -64,7 +65,7 @@ fn commit(root: &Path) {
     git(root, &["commit", "-q", "-m", "begin"]);
 }
 
-/// A release as `release create` writes it in a repository: with references.
+/// Returns a release as `release create` writes it in a repository: with git references.
 fn release(component: &str, number: usize) -> String {
     let reference = |path: &str| {
         format!(
@@ -91,7 +92,8 @@ fn environment(name: &str) -> String {
     )
 }
 
-/// 20,000 objects: 1,000 components with 3 ReleasePins and 17 releases each.
+/// Writes components with 3 ReleasePins each and the given number of releases each. Returns the number of
+/// written objects.
 fn fill(root: &Path, components: usize, releases: usize) -> usize {
     let mut count = 0;
     for name in ["dev", "staging", "prod"] {
@@ -118,7 +120,7 @@ fn fill(root: &Path, components: usize, releases: usize) -> usize {
     count
 }
 
-/// Reads and hashes every file that git knows, in one process.
+/// Reads and hashes every file that git tracks, and returns the duration.
 fn read_and_hash(root: &Path) -> Duration {
     let begun = Instant::now();
     let listed = Command::new("git")
@@ -223,7 +225,8 @@ fn opening(runtime: &tokio::runtime::Runtime) {
     for round in 0..ROUNDS {
         let file = format!("pins/staging/component-{round:04}.yaml");
         let component = format!("component-{round:04}");
-        // A file that was read in the same clock tick in which it was written is read again.
+        // Syncs until no file has to be read again: a file that was read in the clock tick of its write is
+        // read once more.
         let settle = || runtime.block_on(tree.sync(&served)).expect("it follows");
         while settle().read > 0 {}
         write(
@@ -252,7 +255,7 @@ fn collecting() {
         let root: PathBuf = place.path().join("deploy");
         begin(&root);
         fill(&root, 50, 100);
-        // The first reading of a repository is measured above.
+        // The first run reads the repository without measuring it, because `opening` measures that.
         let run = |line: &str| {
             let output = Command::new(env!("CARGO_BIN_EXE_bowline"))
                 .args(line.split_whitespace())

@@ -1,13 +1,14 @@
-//! Measures the program in a terminal, against a real kube-apiserver with many ReleasePins and large
-//! releases.
+//! Measures the terminal UI in a pseudo-terminal, against a real kube-apiserver with many ReleasePins and
+//! large releases.
 //!
 //! `cargo bench --bench terminal` prints the time from the start to the first row and to the whole matrix,
-//! next to `kubectl get` of the same objects in the same run; the memory at that time; the CPU time while
-//! nothing happens; and the time from a key press to the screen while other clients write a thousand times a
-//! second. `BOWLINE_BENCH_PINS`, `BOWLINE_BENCH_RELEASES` and `BOWLINE_BENCH_REST` (seconds) make it smaller;
-//! with `BOWLINE_BENCH_FORM=tree`, releases are stored uncompressed, and a server can hold only a few.
+//! next to `kubectl get` of the same objects in the same run. It also prints the memory at that time, the CPU
+//! time while nothing happens, and the time from a key press to the screen while other clients write a
+//! thousand times per second. `BOWLINE_BENCH_PINS`, `BOWLINE_BENCH_RELEASES` and `BOWLINE_BENCH_REST`
+//! (seconds) make the benchmark smaller. With `BOWLINE_BENCH_FORM=tree`, releases are stored uncompressed, of
+//! which a server can hold only a few.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/cluster/mod.rs"]
@@ -37,17 +38,17 @@ use pty::{LEAVE, Pty};
 use vt100::Screen;
 use world::{Amount, ENVIRONMENTS, NAMESPACE};
 
-/// The time after which the program is taken to hang.
+/// The time limit of a wait; a longer one means that the program hangs.
 const HANG: Duration = Duration::from_secs(300);
 const SIZE: (u16, u16) = (200, 60);
 const ROUNDS: usize = 3;
 const KEYS: usize = 1_000;
-/// Writes per second by other clients.
+/// The number of writes per second by other clients.
 const RATE: u32 = 1_000;
 const WRITERS: usize = 16;
 
 fn main() {
-    // `cargo test --benches` only checks that it compiles and starts.
+    // `cargo test --benches` only checks that the benchmark compiles and starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -133,7 +134,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// Lists all objects of the matrix with kubectl.
+/// Lists all objects of the matrix with kubectl, and returns the duration.
 fn kubectl(cluster: &cluster::Cluster) -> Duration {
     let began = Instant::now();
     let kinds = "releases.openchoreo.dev,releasepins.openchoreo.dev";
@@ -146,7 +147,7 @@ fn kubectl(cluster: &cluster::Cluster) -> Duration {
     began.elapsed()
 }
 
-/// The component under the cursor.
+/// Returns the name of the component under the cursor.
 fn selected(screen: &Screen) -> Option<String> {
     let (_, columns) = screen.size();
     let mut rows = screen.rows(0, columns.into());
@@ -154,7 +155,7 @@ fn selected(screen: &Screen) -> Option<String> {
     row.split_whitespace().next().map(str::to_owned)
 }
 
-/// The times until the first row and until the complete matrix.
+/// Returns the times until the first row and until the complete matrix are on the screen.
 fn starts(pty: &mut Pty, components: usize) -> (Duration, Duration) {
     let began = Instant::now();
     pty.wait_for("a row", |screen| screen.contents().contains("service-"));
@@ -169,7 +170,7 @@ fn starts(pty: &mut Pty, components: usize) -> (Duration, Duration) {
     (first, began.elapsed())
 }
 
-/// The resident memory of a process: current and peak, in MB.
+/// Returns the current and the peak resident memory of a process, in MB.
 fn memory(id: u32) -> (f64, f64) {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let of = |name: &str| {
@@ -180,7 +181,7 @@ fn memory(id: u32) -> (f64, f64) {
     (of("VmRSS:"), of("VmHWM:"))
 }
 
-/// The CPU time of the process.
+/// Returns the CPU time that a process has used.
 fn spent(id: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
     let fields: Vec<&str> = stat
@@ -199,7 +200,7 @@ fn spent(id: u32) -> Duration {
 async fn rests(pty: &mut Pty, seconds: usize) {
     let id = pty.id();
     let seconds = Duration::from_secs(seconds as u64);
-    // The work of the start has to finish first.
+    // Waits until the work of the start has finished.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let (before, drawn) = (spent(id), pty.bytes());
     tokio::time::sleep(seconds).await;
@@ -214,7 +215,7 @@ async fn rests(pty: &mut Pty, seconds: usize) {
     );
 }
 
-/// Moves the cursor while other clients write, and prints the time from a key press to the screen.
+/// Moves the cursor while other clients write, and prints the times from a key press to the screen.
 async fn under_load(what: &str, pty: &mut Pty, client: &Client, there: Amount) {
     let (written, stop) = (
         Arc::new(AtomicUsize::new(0)),
@@ -241,7 +242,7 @@ async fn under_load(what: &str, pty: &mut Pty, client: &Client, there: Amount) {
                 is.is_some() && is != was
             });
             times.push(pressed.elapsed());
-            // As fast as a held key repeats.
+            // One key press per 20 ms, as fast as a held key repeats.
             std::thread::sleep(Duration::from_millis(20).saturating_sub(pressed.elapsed()));
         }
         times
@@ -262,7 +263,8 @@ async fn under_load(what: &str, pty: &mut Pty, client: &Client, there: Amount) {
     );
 }
 
-/// Writes the status of ReleasePins at a fixed rate, or as fast as the server accepts it.
+/// Writes the status of ReleasePins at [`RATE`], or as fast as the server accepts the writes, until `stop` is
+/// set.
 async fn write(client: Client, there: Amount, written: Arc<AtomicUsize>, stop: Arc<AtomicBool>) {
     let pins: Api<ReleasePin> = Api::namespaced(client, NAMESPACE);
     let mut clock = tokio::time::interval(Duration::from_millis(10));
@@ -298,8 +300,8 @@ fn leaves(pty: Pty) {
     assert!(pty.ended().status.success());
 }
 
-/// The same keys against `bowline serve`, which accepts more writes per second than a kube-apiserver that
-/// shares two cores with the program.
+/// Measures key presses against `bowline serve`, which accepts more writes per second than a kube-apiserver
+/// that shares two cores with the program.
 async fn served(home: &Path) {
     let there = Amount {
         pins: 5_000,

@@ -1,10 +1,10 @@
-//! Measures the cost of a key press and of an event in the terminal UI with many rows.
+//! Measures the time of a key press and of an event in the terminal UI with many rows.
 //!
-//! Section "filter": components in three environments, with 1 %, 10 % and 100 % of 100,000. The first number
-//! of a filter is its slowest key press; a key press parses, prepares and applies the filter to the rows.
-//! Numbers of two machines are not comparable, but their ratios are.
+//! The section "filter" uses 1 %, 10 % and 100 % of 100,000 components in three environments. The first
+//! number of a filter is its slowest key press. A key press parses the filter, prepares it, and applies it to
+//! the rows. Numbers of two machines cannot be compared, but their ratios can.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;
@@ -52,7 +52,7 @@ fn main() {
     );
 }
 
-/// Draws the matrix at 200x60, with the cursor on another row each time.
+/// Measures drawing the matrix at 200x60, with the cursor on another row each time.
 fn frames(world: &World, components: usize, count: u32) {
     let target_info = TargetInfo {
         address: Default::default(),
@@ -103,7 +103,7 @@ fn object<K: serde::de::DeserializeOwned>(mut value: Value, kind: &str, name: &s
     serde_json::from_value(value).unwrap()
 }
 
-/// Realistic names: a few words and a number.
+/// Returns a realistic name of a component: a few words and a number.
 fn component(number: usize) -> String {
     let words = [
         "checkout", "cart", "ledger", "search", "notifier", "catalog", "Orders", "pricing",
@@ -188,7 +188,7 @@ fn milliseconds(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e3
 }
 
-/// Measures building all rows, an event, and the rows of one screen.
+/// Measures building all rows, handling an event, and building the rows of one screen.
 fn rows(world: &mut World, components: usize, rounds: usize) {
     let mut roster = Roster::new(Kind::Components, Some("shop"), "ana");
     let begun = Instant::now();
@@ -222,7 +222,7 @@ fn rows(world: &mut World, components: usize, rounds: usize) {
     );
 }
 
-/// Types filters letter by letter, then sets each one as a whole.
+/// Measures filters that are typed letter by letter, and filters that are set as a whole.
 fn filter(world: &World, components: usize) {
     let mut roster = Roster::new(Kind::Components, Some("shop"), "ana");
     roster.rebuild(world, now());
@@ -247,7 +247,7 @@ fn filter(world: &World, components: usize) {
             total += taken;
         }
         let shown = roster.len();
-        // The whole filter at once, as when it is pasted.
+        // Sets the whole filter at once, as when a user pastes it.
         roster.set_filter(Filter::default());
         roster.set_filter(read("zzzz").filter);
         let begun = Instant::now();

@@ -1,9 +1,10 @@
-//! Measures the read model with many objects: the memory per object, and the time of an event and of a plan.
+//! Measures the read model with many objects: the memory per object, the time of an event, and the time of a
+//! plan.
 //!
-//! 10,000 components in 5 environments are 50,000 ReleasePins, with 100,000 releases; a run with a hundredth
-//! of them shows the growth. Numbers of two machines are not comparable, but their ratios are.
+//! 10,000 components in 5 environments have 50,000 ReleasePins and 100,000 releases. A run with a hundredth
+//! of them shows how the numbers grow. Numbers of two machines cannot be compared, but their ratios can.
 
-// A benchmark that cannot run may panic.
+// Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;
@@ -54,7 +55,7 @@ fn main() {
     );
 }
 
-/// The resident memory of the process, in bytes.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: usize = text
@@ -170,12 +171,12 @@ fn fill(components: usize) -> World {
     world
 }
 
-/// Changes ReleasePins in many components, and returns the microseconds of one event, without the time to
-/// make the object.
+/// Changes ReleasePins in many components. Returns the microseconds per event, without the time to make the
+/// object.
 fn events(world: &mut World, components: usize, rounds: usize) -> f64 {
     let mut seconds = 0.0;
     for round in 0..rounds {
-        // The step visits all components in an order that is bad for the CPU cache.
+        // The factor 7919 visits the components in an order that is bad for the CPU cache.
         let component = round.wrapping_mul(7919) % components;
         let moved = pin(
             component,
@@ -190,7 +191,7 @@ fn events(world: &mut World, components: usize, rounds: usize) -> f64 {
     seconds / rounds as f64 * 1e6
 }
 
-/// Plans promotions, and returns the microseconds of one plan.
+/// Plans promotions. Returns the microseconds per plan.
 fn plans(world: &World, components: usize, rounds: usize) -> f64 {
     let asked = Asked {
         operation: "op".to_owned(),

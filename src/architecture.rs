@@ -1,4 +1,4 @@
-//! A test of the dependency rule: which modules of `lib.rs` may use which other modules.
+//! Tests which modules of `lib.rs` may use which other modules.
 
 mod cycles;
 mod paths;
@@ -21,17 +21,18 @@ const LAYERS: &[&[&str]] = &[
     &["render", "resolve"],
     &["engine"],
     &["subjects"],
-    &["controllers"],
     &["fixture"],
+    &["controllers"],
     &["cli", "tui"],
-    &["main", "lib", "architecture", "texts"],
+    // Roots of packages: they only name the modules.
+    &["core", "main", "lib", "architecture", "texts"],
 ];
 
 fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
-/// Finds the modules that a source names by `crate::` or `bowline::`, groups included.
+/// Returns the modules that a source names by `crate::` or `bowline::`, also inside groups (`{a, b}`).
 fn named(source: &str) -> BTreeSet<String> {
     let found = paths(&without_comments(source), &["crate", "bowline"]);
     found
@@ -51,7 +52,52 @@ fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the errors in a source file of a module; empty if there are none.
+/// The folders that are packages of their own: `crate::x` in `cli` is `crate::cli::x` in the whole program.
+const PACKAGES: &[&str] = &["cli", "controllers", "tui"];
+
+/// Returns the sources of the program by their path in `src`. Their paths are those of one big package.
+fn program() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let read = files.into_iter().map(|file| {
+        let mut source = std::fs::read_to_string(&file).unwrap();
+        let inside = file.strip_prefix(&root).unwrap().to_owned();
+        let folder = inside.iter().next().unwrap().to_str().unwrap();
+        if PACKAGES.contains(&folder) {
+            let exists = |module: &str| {
+                let path = root.join(folder).join(module);
+                path.is_dir() || path.with_extension("rs").is_file()
+            };
+            source = as_one_package(&source, folder, exists);
+        }
+        (inside, source)
+    });
+    read.collect()
+}
+
+/// Changes the paths in a source of a package to those of one big package. `is_own` returns true for the modules of
+/// the package.
+fn as_one_package(source: &str, package: &str, is_own: impl Fn(&str) -> bool) -> String {
+    let mut parts = source.split("crate::");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_alphanumeric() && c != '_');
+        let first = &part[..end.unwrap_or(part.len())];
+        whole.push_str("crate::");
+        // An item in the root of the package has no layer.
+        if is_own(first) || layer(first).is_none() {
+            whole.push_str(package);
+            whole.push_str("::");
+        }
+        whole.push_str(part);
+    }
+    whole
+        .replace("bowline_core::", "crate::")
+        .replace("bowline_controllers::", "crate::controllers::")
+}
+
+/// Returns the forbidden dependencies in a source file of a module, as messages.
 fn violations(module: &str, source: &str) -> Vec<String> {
     let Some(own) = layer(module) else {
         return vec![format!(
@@ -64,7 +110,7 @@ fn violations(module: &str, source: &str) -> Vec<String> {
         .filter_map(|other| match layer(&other) {
             Some(theirs) if theirs < own => None,
             Some(_) => Some(format!("{module} must not know {other}")),
-            // An item of lib.rs itself; lib.rs has no items besides modules, and should not get any.
+            // The name is an item of lib.rs. lib.rs has only modules, and should not get other items.
             None => Some(format!(
                 "{module} names {other}, which is no module with a layer"
             )),
@@ -74,25 +120,15 @@ fn violations(module: &str, source: &str) -> Vec<String> {
 
 #[test]
 fn no_arrow_points_up() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    sources(&root, &mut files);
+    let files = program();
     assert!(files.len() > 10, "the sources were not found");
     let mut wrong = Vec::new();
-    for file in files {
-        let inside = file.strip_prefix(&root).unwrap();
-        let first = inside
-            .components()
-            .next()
-            .unwrap()
-            .as_os_str()
-            .to_str()
-            .unwrap();
+    for (inside, source) in files {
+        let first = inside.iter().next().unwrap().to_str().unwrap();
         let module = first.strip_suffix(".rs").unwrap_or(first);
         if module == "architecture" {
             continue;
         }
-        let source = std::fs::read_to_string(&file).unwrap();
         for violation in violations(module, &source) {
             wrong.push(format!("{}: {violation}", inside.display()));
         }
@@ -141,5 +177,26 @@ fn arrows_are_seen_however_they_are_written() {
             expected,
             "{module}: {source}"
         );
+    }
+}
+
+#[test]
+fn a_package_is_checked_like_the_folder_that_it_is() {
+    let own = |module: &str| matches!(module, "render" | "error");
+    for (source, expected) in [
+        ("use crate::error::Exit;", "use crate::cli::error::Exit;"),
+        ("use crate::Context;", "use crate::cli::Context;"),
+        ("use crate::engine::plan;", "use crate::engine::plan;"),
+        (
+            "use bowline_core::render::Inputs;",
+            "use crate::render::Inputs;",
+        ),
+        ("use bowline_core::{api, text};", "use crate::{api, text};"),
+        (
+            "f(crate::render::g(), bowline_controllers::h())",
+            "f(crate::cli::render::g(), crate::controllers::h())",
+        ),
+    ] {
+        assert_eq!(as_one_package(source, "cli", own), expected);
     }
 }

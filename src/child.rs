@@ -1,7 +1,7 @@
 //! Runs a program until it ends, with limits for its time and its output.
 //!
-//! A program can leave a process behind that still holds its output, such as a background job of a git hook.
-//! So the end of the program is awaited, and not the end of its output.
+//! A program can leave a process behind that keeps the output pipes open, such as a background job of a git
+//! hook. So this module waits for the end of the program, and not for the end of its output.
 
 use std::io;
 use std::process::{Command, Output, Stdio};
@@ -10,12 +10,12 @@ use std::time::Duration;
 /// The limits of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest time; None for no limit.
+    /// The time limit. None: no limit.
     pub time: Option<Duration>,
-    /// The longest output in bytes, stdout and stderr together.
+    /// The limit for stdout and stderr together, in bytes.
     pub output: usize,
-    /// Whether the program gets a process group of its own. At a limit, all processes of the group are ended. Such
-    /// a program cannot read from the terminal.
+    /// Whether the program gets its own process group. If the program exceeds a limit, all processes of the
+    /// group are killed. A program in its own group cannot read from the terminal.
     pub is_group: bool,
 }
 
@@ -25,15 +25,15 @@ pub enum RunError {
     /// The program cannot be started, or its output cannot be read.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// The program took too long, and was ended.
+    /// The program exceeded the time limit, and was killed.
     #[error("it took longer than {0:?}")]
     TooLong(Duration),
-    /// The program wrote too much, and was ended.
+    /// The program exceeded the output limit, and was killed.
     #[error("it wrote more than {}", crate::text::bytes(*.0 as u64))]
     TooMuch(usize),
 }
 
-/// Runs a program with the given standard input.
+/// Runs a program with the given standard input, and returns its output and exit code.
 pub fn run(command: &mut Command, input: &[u8], limits: &Limits) -> Result<Output, RunError> {
     let mut said = Vec::new();
     let mut output = run_into(command, input, limits, &mut |bytes| said.extend(bytes))?;
@@ -41,8 +41,8 @@ pub fn run(command: &mut Command, input: &[u8], limits: &Limits) -> Result<Outpu
     Ok(output)
 }
 
-/// Runs a program and passes its standard output on in pieces, so that a long output needs little memory. The
-/// result has no standard output.
+/// Runs a program and passes its standard output to `stdout` in pieces, so that a long output needs little
+/// memory. The field `stdout` of the result is empty.
 pub fn run_into(
     command: &mut Command,
     input: &[u8],
@@ -78,14 +78,14 @@ mod system {
 
     use super::{Limits, RunError};
 
-    /// The interval between two checks whether a program has ended.
+    /// The interval at which a running program is checked for its end.
     const MOMENT: Duration = Duration::from_millis(20);
-    /// The time that a program has to end by itself.
+    /// The time that a program gets to exit after the signal TERM.
     const FAREWELL: Duration = Duration::from_secs(1);
-    /// The largest number of bytes that are read from a pipe before the next check whether the program has ended.
+    /// The maximum number of bytes that are read from a pipe between two checks for the end of the program.
     const PIECE: usize = 1 << 20;
 
-    /// Passes the input to a program and its output to `take` until it ends.
+    /// Writes the input to a program and passes its standard output to `take`, until the program ends.
     pub(super) fn output(
         child: &mut Child,
         mut input: &[u8],
@@ -111,7 +111,8 @@ mod system {
             {
                 stdin = None;
             }
-            // This comes before the reads: all output of an ended program is in the pipes.
+            // The check comes before the reads: if the program has ended, all its output is already in the
+            // pipes.
             let ended = child.try_wait()?;
             if stdout.as_mut().is_some_and(|pipe| !read(pipe, &mut said)) {
                 stdout = None;
@@ -145,7 +146,8 @@ mod system {
             pipes.extend(stdout.iter().map(|it| PollFd::new(it, PollFlags::IN)));
             pipes.extend(stderr.iter().map(|it| PollFd::new(it, PollFlags::IN)));
             match (stdout.is_some() || stderr.is_some(), limits.time) {
-                // A program without a time limit that has closed its output is expected to end at once.
+                // The program has closed its output and has no time limit. It should end at once, so a
+                // blocking wait is enough.
                 (false, None) => {
                     drop(pipes);
                     stdin = None;
@@ -157,7 +159,7 @@ mod system {
         }
     }
 
-    /// Waits until a pipe is ready, for one [`MOMENT`] at most.
+    /// Waits until a pipe is ready, for at most one [`MOMENT`].
     fn wait(pipes: &mut [PollFd<'_>]) -> Result<(), RunError> {
         let moment = Timespec::try_from(MOMENT).ok();
         match poll(pipes, moment.as_ref()) {
@@ -166,7 +168,7 @@ mod system {
         }
     }
 
-    /// Writes as much as the pipe takes. Returns whether there is more to write.
+    /// Writes as many bytes as the pipe accepts. Returns whether input is left.
     fn write(pipe: &mut impl Write, input: &mut &[u8]) -> bool {
         while !input.is_empty() {
             match pipe.write(input) {
@@ -178,7 +180,7 @@ mod system {
         false
     }
 
-    /// Reads the bytes that are in the pipe. Returns whether there can be more.
+    /// Reads the bytes that are in the pipe. Returns whether more bytes can come.
     fn read(pipe: &mut impl Read, into: &mut Vec<u8>) -> bool {
         let mut bytes = [0; 64 << 10];
         let begin = into.len();
@@ -193,16 +195,16 @@ mod system {
         true
     }
 
-    /// Ends a program and the processes that it started.
+    /// Kills a program and the processes that it started.
     pub(super) fn end(child: &mut Child, is_group: bool) {
-        // The child is not reaped yet, so its id is still valid.
+        // Nobody has waited for the child yet, so its process id is still valid.
         let id = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw);
         let Some(own) = id(child.id()) else { return };
         if is_group {
             let _ = kill_process_group(own, Signal::KILL);
         } else {
             let started = descendants(child.id());
-            // git removes its lock files at this signal.
+            // The signal TERM first: git removes its lock files when it gets TERM.
             let _ = kill_process(own, Signal::TERM);
             let begun = Instant::now();
             while begun.elapsed() < FAREWELL && matches!(child.try_wait(), Ok(None)) {
@@ -216,15 +218,14 @@ mod system {
         let _ = child.wait();
     }
 
-    /// Lists the processes that a process started, and the processes that these started. The list is empty on a
-    /// system without `/proc`.
+    /// Returns the ids of all descendants of a process. The list is empty on a system without `/proc`.
     fn descendants(process: u32) -> Vec<u32> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let parents: Vec<(u32, u32)> = numbers
             .filter_map(|process: u32| {
                 let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-                // `NUMBER (NAME) STATE PARENT ...`; a name can have parentheses and spaces.
+                // The format is `NUMBER (NAME) STATE PARENT ...`. A name can contain parentheses and spaces.
                 let (_, rest) = stat.rsplit_once(')')?;
                 Some((process, rest.split_whitespace().nth(1)?.parse().ok()?))
             })
@@ -247,7 +248,7 @@ mod system {
 
     use super::{Limits, RunError};
 
-    /// Waits for the end of the output, because the pipes of this system cannot be asked for their state.
+    /// Reads until the end of the output, because this system has no way to poll its pipes.
     pub(super) fn output(
         child: &mut Child,
         input: &[u8],
@@ -318,7 +319,7 @@ mod tests {
         let input = vec![b'x'; 900_000];
         let output = shell("cat", &input, &PLAIN).unwrap();
         assert_eq!(output.stdout, input);
-        // A program that reads nothing does not stop the writer.
+        // A program that does not read its input does not block the writer.
         let output = shell("exec 0<&-; echo done", &input, &PLAIN).unwrap();
         assert_eq!(output.stdout, b"done\n");
         let output = shell("exec >&- 2>&-; exit 4", b"", &PLAIN).unwrap();

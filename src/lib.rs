@@ -25,28 +25,14 @@
 //! `bounded_yaml` reads and edits foreign YAML, `bounded_cel` evaluates foreign expressions, `kube_values` reads
 //! quantities, durations, names and label selectors.
 
-pub mod api;
 #[cfg(test)]
 mod architecture;
-pub mod child;
-pub mod cli;
-pub mod connect;
-pub mod controllers;
-pub mod engine;
-pub mod fixture;
-pub mod git;
-pub mod gitops;
-pub mod render;
-pub mod resolve;
-pub mod small_file;
-pub mod subjects;
-pub mod text;
 #[cfg(test)]
 mod texts;
-pub mod tui;
 
-/// This static is in the library and not in `main.rs`, so that tests and benchmarks use the same allocator as
-/// users.
-#[cfg(not(target_env = "msvc"))]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+pub use bowline_cli as cli;
+pub use bowline_controllers as controllers;
+pub use bowline_core::{
+    api, child, connect, engine, fixture, git, gitops, render, resolve, small_file, subjects, text,
+};
+pub use bowline_tui as tui;

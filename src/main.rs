@@ -1,4 +1,4 @@
-//! The `bowline` program: wiring only.
+//! The program `bowline`. It only connects the command line to the terminal UI.
 
 use std::process::ExitCode;
 

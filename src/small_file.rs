@@ -1,23 +1,23 @@
-//! Reads small files of settings: a configuration, a keymap, a theme, the layout of a repository.
+//! Reads small settings files, such as the configuration, a keymap, a theme, or the layout of a repository.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _, Result};
 use std::path::Path;
 
-/// The largest size of such a file, in bytes.
+/// The maximum size of a settings file, in bytes.
 const LIMIT: u64 = 64 << 10;
 
-/// Whether a link to a file is followed.
+/// Whether [`small_file`] follows a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// The file is the user's own; many users link their settings from another directory.
+    /// Follow the link. For the user's own files: many users link their settings from another directory.
     Follow,
-    /// The file is from a foreign repository, and a link could lead to a private file.
+    /// Refuse a link. For files of a foreign repository: a link could lead to a private file.
     Refuse,
 }
 
-/// Reads a small text file; None if it does not exist. Refuses pipes and devices, which may never end, and
-/// large files.
+/// Reads a small text file. None: the file does not exist. Fails for a file of more than 64 KiB, and for a
+/// pipe or a device, which may never end.
 pub fn small_file(path: &Path, links: Links) -> Result<Option<String>> {
     let found = match links {
         Links::Follow => path.metadata(),

@@ -1,8 +1,8 @@
-//! Cleans foreign text for a terminal, and formats ages and sizes. No other module does that.
+//! Cleans foreign text for a terminal, and formats ages and sizes. No other module does this.
 //!
 //! Names, messages, log lines and file contents come from clusters and repositories that other people write
 //! to. They must not move the cursor, change colours, reorder text or hide a difference between two names.
-//! This module removes the characters that could; it does not colour, wrap or align.
+//! This module replaces the characters that could do so. It does not colour, wrap or align text.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -11,27 +11,28 @@ pub use kube_embedded::human_duration as age;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Replaces a character that must not reach a terminal.
+/// The character that replaces each character that must not reach a terminal.
 pub const MARKER: char = '\u{fffd}';
 
-/// The end of a shortened text.
+/// The character that marks where a text was shortened.
 pub const ELLIPSIS: char = '…';
 
-/// The largest size of a grapheme in bytes: one column can have any number of combining marks.
+/// The maximum size of a grapheme in bytes. Without a limit, one column could have any number of combining
+/// marks.
 const GRAPHEME_BYTES: usize = 32;
 
-/// Replaces all characters that could control a terminal or hide text; newlines and tabs stay.
+/// Replaces all characters that could control a terminal or hide text. Keeps newlines and tabs.
 pub fn clean(text: &str) -> Cow<'_, str> {
     scrub(text, false)
 }
 
-/// Like [`clean`], but newlines and tabs become a space, for text that must stay on one line.
+/// Like [`clean`], but also replaces newlines and tabs by a space, for text that must stay on one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     scrub(text, true)
 }
 
-/// Like [`clean`], but indents every line after the first, so that foreign text of several lines cannot look
-/// like another message.
+/// Like [`clean`], but indents every line after the first one, so that a foreign text cannot look like two
+/// messages.
 pub fn block(text: &str) -> Cow<'_, str> {
     match clean(text) {
         cleaned if !cleaned.contains('\n') => cleaned,
@@ -39,11 +40,11 @@ pub fn block(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A writer that cleans its input like [`clean`]. Bytes that are not UTF-8 become [`MARKER`].
+/// A writer that passes its input through [`clean`]. Bytes that are not UTF-8 become [`MARKER`].
 pub struct CleanWriter<W>(pub W);
 
 impl<W: Write> Write for CleanWriter<W> {
-    /// Writes all bytes, or fails.
+    /// Writes all bytes or fails; there is no partial write.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         self.0.write_all(clean(&text).as_bytes())?;
@@ -55,7 +56,7 @@ impl<W: Write> Write for CleanWriter<W> {
     }
 }
 
-/// Formats a count with a word whose plural ends in s: `1 pin`, `2 pins`.
+/// Formats a count with a plural word, and makes the word singular for 1: `1 file`, `2 files`, `1 entry`.
 pub fn counted(count: usize, words: &str) -> String {
     match (count, words.strip_suffix("ies"), words.strip_suffix('s')) {
         (1, Some(stem), _) => format!("1 {stem}y"),
@@ -81,7 +82,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// Quotes a word for a shell.
+/// Quotes a word for a POSIX shell. A word without special characters stays unchanged.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -95,12 +96,13 @@ pub fn width(text: &str) -> usize {
     line(text).graphemes(true).map(columns).sum()
 }
 
-/// Cleans a text to one line of at most `columns` terminal columns, cut between graphemes with `…`.
+/// Cleans a text to one line of at most `columns` terminal columns. If the text is longer, cuts it between
+/// two graphemes and adds `…`.
 pub fn fit(text: &str, columns: usize) -> String {
     let cleaned = line(text);
     let mut out = String::new();
     let mut used = 0;
-    // The end of the text that leaves a column for the ellipsis.
+    // The length in bytes of the part that leaves one column for the ellipsis.
     let mut room_for_ellipsis = 0;
     for grapheme in cleaned.graphemes(true) {
         let wide = self::columns(grapheme);
@@ -120,10 +122,10 @@ pub fn fit(text: &str, columns: usize) -> String {
     out
 }
 
-/// Like [`fit`], for names: it removes the middle, because names with the same beginning often differ at the
+/// Like [`fit`], but for names: removes the middle, because names with the same beginning often differ at the
 /// end.
 pub fn fit_name(text: &str, columns: usize) -> String {
-    // With fewer columns, the end of the name would not help.
+    // With fewer columns, the end of the name would be too short to help.
     const LEAST: usize = 6;
     if columns < LEAST || width(text) <= columns {
         return fit(text, columns);
@@ -173,9 +175,9 @@ fn scrub(text: &str, one_line: bool) -> Cow<'_, str> {
         } else if !is_unsafe(c) {
             out.push(c);
         } else if c == '\r' && rest.peek() == Some(&'\n') {
-            // A carriage return before a newline is removed.
+            // Removes a carriage return before a newline.
         } else if is_emoji_glue(c) && out.chars().next_back().is_some_and(is_pictograph) {
-            // A joiner or a variation selector after an emoji is removed; no marker replaces it.
+            // Removes a joiner or a variation selector after an emoji, without a marker.
         } else {
             out.push(MARKER);
         }
@@ -183,7 +185,7 @@ fn scrub(text: &str, one_line: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns whether a text contains only printable ASCII. It is fast, because it checks whole chunks.
+/// Returns whether a text contains only printable ASCII. Checks whole chunks, which is fast.
 fn is_plain(text: &str) -> bool {
     let is_fine = |byte: &u8| matches!(byte, b' '..=b'~');
     text.as_bytes()
@@ -199,7 +201,7 @@ fn is_layout(c: char) -> bool {
 pub fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        // C0 with ESC, DEL, C1.
+        // The control characters: C0 with ESC, DEL, C1.
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
         // Soft hyphen, grapheme joiner, Arabic letter mark, Hangul and Khmer fillers.
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => {
@@ -207,14 +209,14 @@ pub fn is_unsafe(c: char) -> bool {
         }
         // Mongolian variation selectors and vowel separator.
         '\u{180b}'..='\u{180f}' => true,
-        // Zero width, direction marks, line and paragraph separators, embeddings, isolates.
+        // Zero-width characters, direction marks, line and paragraph separators, embeddings and isolates.
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         '\u{2800}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}' => true,
         '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' => true,
         // Egyptian, shorthand and musical format controls; tags and more variation selectors.
         '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         '\u{e0000}'..='\u{e0fff}' => true,
-        // Arabic and Kaithi number signs are visible format characters.
+        // Arabic and Kaithi number signs are format characters too, but they are visible.
         _ => false,
     }
 }
@@ -228,7 +230,7 @@ fn is_pictograph(c: char) -> bool {
         | '\u{2b00}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Splits an address into its scheme and the rest.
+/// Splits an address into its scheme and the rest. None: it has no valid scheme.
 pub fn split_scheme(address: &str) -> Option<(&str, &str)> {
     address.split_once("://").filter(|(scheme, _)| {
         scheme
@@ -237,8 +239,8 @@ pub fn split_scheme(address: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Formats an address, even an invalid one, for messages: no credentials, one line. `is_server` returns
-/// whether a text is a host with a port.
+/// Formats an address, even an invalid one, for messages: on one line, and with `***` for credentials.
+/// `is_server` returns whether a text is a host with a port.
 pub fn address(address: &str, is_server: impl Fn(&str) -> bool) -> String {
     let (scheme, rest) = match split_scheme(address) {
         Some((scheme, rest)) => (Some(scheme), rest),
@@ -246,8 +248,8 @@ pub fn address(address: &str, is_server: impl Fn(&str) -> bool) -> String {
     };
     let cut = rest.find(['?', '#']).unwrap_or(rest.len());
     let (rest, hidden) = rest.split_at(cut);
-    // An address may be invalid in any way: everything before the last sign that can end credentials is
-    // handled as credentials, except the plain user of an ssh address.
+    // The address may be invalid. So everything before the last `@` (or its encoding `%40`) counts as
+    // credentials, except the plain user name of an ssh address.
     let lower = rest.to_ascii_lowercase();
     let end = rest.rfind('@').map(|at| (at, 1));
     let encoded = lower.rfind("%40").map(|at| (at, 3));
@@ -268,7 +270,7 @@ pub fn address(address: &str, is_server: impl Fn(&str) -> bool) -> String {
             }
         }
         None => match rest.split_once('/').unwrap_or((rest, "")) {
-            // A text that is not a port may be a part of a password.
+            // If the text after the colon is not a port, it may be a part of a password.
             (authority, path)
                 if authority.contains(':') && scheme.is_some() && !is_server(authority) =>
             {

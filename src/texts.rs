@@ -1,8 +1,8 @@
-//! A table of the texts that users read, for review: a test compares it with `snapshots/texts.snap`.
+//! The table of the texts that users read, for review. A test compares it with `snapshots/texts.snap`.
 //!
-//! The table takes each text from the value that the program uses: the clap commands, the errors, the
-//! keymaps, the schemas. It does not contain messages that a function formats (findings of `check`,
-//! problems of templates, conditions of the controllers); their own tests compare them.
+//! Each text comes from the value that the program uses: the clap commands, the errors, the keymaps, the
+//! schemas. The table does not contain messages that a function formats (findings of `check`, problems of
+//! templates, conditions of the controllers). Those messages have their own tests.
 
 use std::time::Duration;
 
@@ -22,10 +22,11 @@ use crate::tui::action::Mode;
 use crate::tui::keymap::{self, Keymap};
 use crate::{api, cli, connect, tui};
 
-/// A text and its source.
+/// The source of a text, and the text.
 type Text = (String, String);
 
-/// Words and phrases that the glossary replaces. Each is compared as whole words, without case.
+/// Words and phrases that users must not read, because the glossary has another word. Only whole words match;
+/// case is ignored.
 const FORBIDDEN: &[&str] = &[
     "a pin",
     "the pin",
@@ -50,7 +51,7 @@ const FORBIDDEN: &[&str] = &[
     "what is on record",
 ];
 
-/// Texts that contain a forbidden word for a reason.
+/// Texts that may contain a forbidden word, each with the reason.
 const ALLOWED: &[(&str, &str)] = &[
     ("[alias: hold]", "an alias of pin"),
     ("[alias: unhold]", "an alias of unpin"),
@@ -268,7 +269,8 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NotRead {
             component: component(),
             environment: environment(),
-            why: text("pins/staging/cart.yaml is not checked out"),
+            why: text("its ReleasePin is not checked out"),
+            check_out: Some(text("git sparse-checkout add pins/staging")),
         },
         Refusal::NotOnRecord {
             component: component(),
@@ -293,8 +295,8 @@ fn refusals() -> Vec<Refusal> {
     ]
 }
 
-/// Returns the name of a variant. The match has no `_`, so that a new variant does not compile until
-/// somebody adds it here and to [`refusals`].
+/// Returns the name of a variant. The match has no `_` arm, so a new variant does not compile until somebody
+/// adds it here and to [`refusals`].
 fn variant(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::NoComponent { .. } => "NoComponent",
@@ -336,7 +338,7 @@ fn variant(refusal: &Refusal) -> &'static str {
     }
 }
 
-/// Returns the answer of a server that is a cause of other errors.
+/// Returns the error 403 of a server, as the cause of other errors.
 fn forbidden() -> kube::Error {
     let status = kube::core::Status::failure("releasepins is forbidden", "Forbidden");
     kube::Error::Api(status.with_code(403).boxed())
@@ -518,10 +520,8 @@ fn errors() -> Vec<Text> {
     }
     for error in &connects {
         found.push((source("connect", error), error.to_string()));
-        let hint = error
-            .hint()
-            .map(|hint| (source("connect hint", error), hint));
-        found.extend(hint);
+        let hints = error.hints().into_iter();
+        found.extend(hints.map(|hint| (source("connect hint", error), hint)));
     }
     for error in &gits {
         found.push((source("git reference", error), error.to_string()));
@@ -561,7 +561,7 @@ fn screens(into: &mut Vec<Text>) {
     }
 }
 
-/// Collects the texts under some keys of a value, with the path to each.
+/// Collects the texts under the given keys of a value, each with its path.
 fn under(value: &Value, keys: &[&str], path: &str, into: &mut Vec<Text>) {
     match value {
         Value::Object(fields) => {
@@ -618,7 +618,7 @@ fn schemas(into: &mut Vec<Text>) {
     }
 }
 
-/// Returns metrics that have been counted once, because the text leaves out an empty family.
+/// Returns metrics in which each metric has a value, because the text leaves out metrics without a value.
 fn metrics() -> Metrics {
     let metrics = Metrics::default();
     metrics.reconciled("pin", true, Duration::ZERO);
@@ -635,8 +635,8 @@ fn table() -> Vec<Text> {
     for refusal in refusals() {
         let name = variant(&refusal);
         texts.push((format!("refusal: {name}"), refusal.to_string()));
-        let hint = refusal.hint(&|line| line.to_owned());
-        texts.extend(hint.map(|hint| (format!("refusal hint: {name}"), hint)));
+        let hints = refusal.hints(&|line| line.to_owned()).into_iter();
+        texts.extend(hints.map(|hint| (format!("refusal hint: {name}"), hint)));
     }
     texts.extend(errors());
     screens(&mut texts);
@@ -654,7 +654,7 @@ fn table() -> Vec<Text> {
 
 /// Returns whether a text contains a phrase as whole words, ignoring case.
 fn has(text: &str, phrase: &str) -> bool {
-    // Keys of the tour are in braces.
+    // The tour has its keys in braces. They are skipped, unless the phrase itself has braces.
     let mut parts = text.split(['{', '}']).enumerate();
     let shown = |at: usize| phrase.contains('{') || at.is_multiple_of(2);
     let text = parts

@@ -1,4 +1,4 @@
-//! Records writes, and replays the same writes on another set of objects.
+//! Records the writes of the controllers, and replays them on another set of objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,18 +14,18 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// A write, and its answer.
+/// A write request, and the values of its answer that later writes need.
 #[derive(Clone)]
 struct Write {
     method: Method,
     uri: String,
     headers: HeaderMap,
     body: String,
-    /// The uid and the version in the answer, which later writes may contain.
+    /// The uid and the resourceVersion in the answer. Later writes may contain them.
     answered: Option<(String, String)>,
 }
 
-/// Records every successful write.
+/// Records every successful write of a client.
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<Vec<Write>>>);
 
@@ -63,18 +63,18 @@ impl Recorder {
     }
 }
 
-/// The uid and the version of an answer.
+/// Returns the uid and the resourceVersion in the body of an answer.
 fn names(body: &[u8]) -> Option<(String, String)> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let text = |field: &str| Some(body["metadata"][field].as_str()?.to_owned());
     Some((text("uid")?, text("resourceVersion")?))
 }
 
-/// The writes of a world, in order for each ReleasePin.
+/// The recorded writes of a world, in order for each ReleasePin.
 pub struct Script {
     from: String,
     from_data_plane: String,
-    /// The writes that belong to no ReleasePin.
+    /// The writes that belong to no ReleasePin. They are replayed first.
     first: Vec<Write>,
     of_pins: BTreeMap<String, Vec<Write>>,
     pins: BTreeMap<String, [(String, String); 2]>,
@@ -90,13 +90,13 @@ impl Script {
             pins: world.pins.clone(),
         };
         for write in std::mem::take(&mut *recorder.0.lock().unwrap()) {
-            // The other writes need the namespace, so its creation comes first.
+            // The creation of the namespace comes first, because the other writes need the namespace.
             if write.uri.starts_with("/api/v1/namespaces?") {
                 script.first.push(write);
                 continue;
             }
             let whole = format!("{} {}", write.uri, write.body);
-            // The name of a component is compared as a whole word: c1 is not in c11.
+            // The name of a component must match a whole word, so that c1 is not found in c11.
             let mut words = whole.split(|c: char| !c.is_ascii_alphanumeric());
             let of = words.find(|word| world.pins.contains_key(*word));
             match of {
@@ -115,8 +115,8 @@ impl Script {
         self.first.len() + self.of_pins.values().map(Vec::len).sum::<usize>()
     }
 
-    /// Sends the same writes for another world, for `at_once` ReleasePins at the same time, and returns the
-    /// time that it took.
+    /// Sends the recorded writes for another world, for `at_once` ReleasePins at the same time. Returns the
+    /// duration.
     pub async fn replay(&self, client: &Client, world: &World, at_once: usize) -> Duration {
         let begun = Instant::now();
         self.play(client, world, &self.first, BTreeMap::new()).await;
@@ -141,7 +141,7 @@ impl Script {
     ) {
         for write in writes {
             let put_right = |text: &str| {
-                // The longer name is replaced first, because it begins with the shorter one.
+                // The longer name is replaced first, because the shorter name is its beginning.
                 let mut text = text
                     .replace(&self.from_data_plane, &world.data_plane())
                     .replace(&self.from, &world.namespace);
@@ -173,9 +173,10 @@ impl Script {
     }
 }
 
-/// Records that an object of the recorded world is an object of this world, by uid and version.
+/// Records which uid and resourceVersion of this world replace those of the recorded world.
 fn same(known: &mut BTreeMap<String, String>, there: &(String, String), here: &(String, String)) {
     known.insert(there.0.clone(), here.0.clone());
-    // In JSON quotes, because the number of a version may occur in other texts too.
+    // The resourceVersion is replaced together with its JSON quotes, because its number may occur in other
+    // texts.
     known.insert(format!("\"{}\"", there.1), format!("\"{}\"", here.1));
 }

@@ -1,4 +1,5 @@
-//! Creates many ReleasePins, each with a claimed release and an audit entry, not reconciled yet.
+//! Creates many ReleasePins that no controller has reconciled, each with a claimed release and an audit
+//! entry.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +55,8 @@ const AT_ONCE: usize = 16;
 pub struct World {
     pub namespace: String,
     client: Client,
-    /// The uids and versions of the release and the ReleasePin of each component, which later writes may
-    /// contain.
+    /// The uid and resourceVersion of the release and of the ReleasePin of each component. Later writes may
+    /// contain them.
     pub pins: BTreeMap<String, [(String, String); 2]>,
 }
 
@@ -79,7 +80,7 @@ impl World {
         world
     }
 
-    /// The namespace of the resources in the data plane.
+    /// Returns the namespace of the resources in the data plane.
     pub fn data_plane(&self) -> String {
         format!("{}-dev", self.namespace)
     }
@@ -155,7 +156,7 @@ impl World {
     }
 }
 
-/// The uid and the version of an object.
+/// Returns the uid and the resourceVersion of an object.
 fn known(object: &impl ResourceExt) -> (String, String) {
     (object.uid().unwrap(), object.resource_version().unwrap())
 }

@@ -1,4 +1,4 @@
-//! Finds helm: an installed v4, or a build from Go modules, which is cached.
+//! Finds helm: an installed version 4, or a cached build from Go modules.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,10 +8,10 @@ use std::process::Command;
 
 const VERSION: &str = "v4.3.1";
 
-/// Finds helm; if only Go is installed, builds helm once.
+/// Finds helm. If only Go is installed, builds helm once, which takes about four minutes.
 ///
 /// # Errors
-/// A message of one line that names the missing program.
+/// Returns a message of one line that names the missing program.
 pub fn find() -> Result<PathBuf, String> {
     let installed = Command::new("helm")
         .args(["version", "--template={{.Version}}"])
@@ -36,7 +36,7 @@ fn build(cache: &Path, helm: &Path) -> Result<(), String> {
     let text = |error: std::io::Error| error.to_string();
     fs::create_dir_all(cache).map_err(text)?;
     let lock = File::create(cache.join("lock")).map_err(text)?;
-    // Two processes that start at the same time must not both build.
+    // With this lock, two processes that start at the same time do not both build helm.
     lock.lock().map_err(text)?;
     if helm.is_file() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Reads the example shop from its files.
+//! Reads the example of deploy/examples from its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Shop {
         }
     }
 
-    /// Renders with the example's settings for the component in the environment.
+    /// Renders a component in an environment, with the EnvSettings of the example.
     pub fn render(
         &self,
         definitions: &Definitions,
@@ -64,7 +64,8 @@ impl Shop {
         library: &Library,
     ) -> Rendered {
         let is_here = |found: &&Environment| found.name_any() == environment;
-        // A component that was renamed for a measurement keeps the settings of the original component.
+        // The settings are found by the name of the workload, so that a component that was renamed for a
+        // measurement keeps its settings.
         let owner = definitions.workload.name_any();
         let settings = self.settings.iter().find(|settings| {
             settings.spec.owner.component_name == owner && settings.spec.environment == environment

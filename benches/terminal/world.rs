@@ -1,4 +1,4 @@
-//! Writes many ReleasePins and releases of a given size directly to an API, in the form that bowline stores.
+//! Writes many ReleasePins and releases of a given size to an API, in the form in which bowline stores them.
 
 use bowline::api::openchoreo::pin::ReleasePin;
 use bowline::api::{Release, labels, names};
@@ -15,14 +15,14 @@ pub const ENVIRONMENTS: [&str; 5] = ["dev", "test", "staging", "canary", "produc
 const OPENCHOREO: &str = "openchoreo.dev/v1alpha1";
 const AT_ONCE: usize = 24;
 
-/// The numbers and sizes of the objects.
+/// The numbers and sizes of the objects to write.
 #[derive(Clone, Copy)]
 pub struct Amount {
     pub pins: usize,
     pub releases: usize,
-    /// The bytes of definitions in each release, before compression.
+    /// The size of the definitions in each release before compression, in bytes.
     pub content: usize,
-    /// Whether definitions are stored as YAML trees instead of compressed, which costs a server much more.
+    /// Whether releases contain uncompressed definitions, which cost a server much more.
     pub tree: bool,
 }
 
@@ -111,8 +111,8 @@ async fn create(client: &Client, version: &str, kind: &str, mut object: Value) {
     made.unwrap();
 }
 
-/// The release of a component whose type has resources of this many bytes, as `bowline release create` makes
-/// it.
+/// Returns a release as `bowline release create` makes it. The resources of its component type have
+/// `amount.content` bytes.
 fn make(number: usize, version: usize, amount: Amount) -> Release {
     let name = component(number);
     let mut resources = String::new();
@@ -167,7 +167,7 @@ fn pin(number: usize, environment: &str) -> ReleasePin {
     serde_json::from_value(pin).unwrap()
 }
 
-/// The status that the controller writes to a ReleasePin; `turn` makes the text differ each time.
+/// Returns the status that the controller writes to a ReleasePin. `turn` makes the text different each time.
 pub fn status(release: &str, ready: bool, turn: usize) -> Value {
     json!({"status": {
         "appliedRelease": release, "observedGeneration": 1,

@@ -1,4 +1,4 @@
-//! Annotations of bowline with a JSON value.
+//! Reads bowline's annotations whose value is JSON.
 
 use kube::ResourceExt;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
-//! The API groups of Kubernetes itself.
+//! Recognizes the API groups of Kubernetes itself.
 
-/// The API groups of Kubernetes itself whose names contain dots.
+/// The API groups of Kubernetes whose names contain a dot. Every group without a dot is one of Kubernetes.
 const BUILTIN: &[&str] = &[
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",

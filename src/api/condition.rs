@@ -1,4 +1,4 @@
-//! Conditions: their types, their reasons, and a function that sets them.
+//! The types and the reasons of conditions, and functions that set and read conditions.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -13,21 +13,21 @@ pub const APPLIED: &str = "Applied";
 pub const READY: &str = "Ready";
 /// Type: the controller deployed the current definitions to the first environment.
 pub const DEPLOYED: &str = "Deployed";
-/// Type: the pipeline is the only one of its namespace, and its paths have no cycle.
+/// Type: the namespace has only one pipeline, and its promotion paths have no cycle.
 pub const VALID: &str = "Valid";
 /// Type: the resources are being removed from the data plane.
 pub const FINALIZING: &str = "Finalizing";
 
-/// Type: the data plane has no stale objects of the release.
+/// Type: the data plane has no stale objects of the RenderedRelease.
 pub const PRUNED: &str = "Pruned";
-/// Type: a simulator computes the health, because nothing runs.
+/// Type: a simulator writes the status of the resources, because the data plane runs no pods.
 pub const SIMULATED: &str = "Simulated";
 
 /// Reason of Ready: the reconcile succeeded.
 pub const RECONCILE_SUCCESS: &str = "ReconcileSuccess";
 /// Reason: the Release that a ReleasePin names does not exist.
 pub const RELEASE_MISSING: &str = "ReleaseMissing";
-/// Reason: the Release that a ReleasePin names is of another component.
+/// Reason: the Release that a ReleasePin names belongs to another component.
 pub const RELEASE_OF_ANOTHER_COMPONENT: &str = "ReleaseOfAnotherComponent";
 /// Reason: a git reference could not be fetched.
 pub const GIT_FETCH_FAILED: &str = "GitFetchFailed";
@@ -47,13 +47,13 @@ pub const DATA_PLANE_MISSING: &str = "DataPlaneMissing";
 pub const DATA_PLANE_UNUSABLE: &str = "DataPlaneUnusable";
 /// Reason: the data plane does not answer.
 pub const DATA_PLANE_UNREACHABLE: &str = "DataPlaneUnreachable";
-/// Reason of Pruned: the live objects of some kinds are not known, so nothing is deleted.
+/// Reason of Pruned: the objects of some kinds cannot be read, so the controller deletes nothing.
 pub const LIVE_STATE_UNKNOWN: &str = "LiveStateUnknown";
 /// Reason of Pruned: an object could not be deleted.
 pub const DELETE_FAILED: &str = "DeleteFailed";
 /// Reason: stale resources are being deleted.
 pub const REMOVING: &str = "Removing";
-/// Reason of Finalizing: a whole kind or namespace is being deleted, so the controller removes nothing.
+/// Reason of Finalizing: a whole kind or namespace is being deleted, so the controller deletes no workloads.
 pub const CLEANUP_STOPPED: &str = "CleanupStopped";
 /// Reason of Simulated: the data plane is an embedded store.
 pub const EMBEDDED_DATA_PLANE: &str = "EmbeddedDataPlane";
@@ -61,7 +61,7 @@ pub const EMBEDDED_DATA_PLANE: &str = "EmbeddedDataPlane";
 pub const RESOLVE_FAILED: &str = "ResolveFailed";
 /// Reason: two EnvSettings are for the same component and environment.
 pub const SETTINGS_AMBIGUOUS: &str = "SettingsAmbiguous";
-/// Reason: the kind EnvSettings is missing or being deleted, so the settings are not known.
+/// Reason: the settings are unknown, because the kind EnvSettings is missing or is being deleted.
 pub const SETTINGS_UNKNOWN: &str = "SettingsUnknown";
 /// Reason: the templates could not be rendered with these parameters.
 pub const RENDER_FAILED: &str = "RenderFailed";
@@ -109,7 +109,7 @@ pub struct Observation<'a> {
     pub generation: Option<i64>,
 }
 
-/// Sets a condition; its transition time changes only with its status.
+/// Sets a condition. Its transition time changes only if its status changes.
 pub fn set(conditions: &mut Vec<Condition>, observation: Observation<'_>, now: Timestamp) {
     let known = conditions
         .iter_mut()
@@ -139,8 +139,8 @@ pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Conditio
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Returns whether a condition is True and was computed from `generation` or a later one. Without a
-/// `generation`, every generation is accepted.
+/// Returns whether a condition is True and was computed from `generation` or a later generation. If
+/// `generation` is None, every generation is accepted.
 pub fn is_true(conditions: &[Condition], type_: &str, generation: Option<i64>) -> bool {
     find(conditions, type_).is_some_and(|condition| {
         condition.status == Status::True.as_str() && condition.observed_generation >= generation

@@ -1,4 +1,5 @@
-//! Hashes a value: SHA-256 of its canonical JSON, in lowercase hex. No other module hashes values.
+//! Computes the hash of a value: SHA-256 of its canonical JSON, in lowercase hex. No other module hashes
+//! values.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -6,7 +7,8 @@ use sha2::{Digest, Sha256};
 /// Returns the hash of a value. Object keys are sorted and there are no blanks, so equal values have equal
 /// hashes.
 pub fn of(value: &impl Serialize) -> String {
-    // A Value sorts its keys; the order of fields in a struct would not be canonical.
+    // Converts the value first: a JSON Value sorts its keys, but a struct has its fields in the order of the
+    // code.
     let tree = serde_json::to_value(value).expect("BUG: a hashed value is JSON");
     let text = serde_json::to_vec(&tree).expect("BUG: a JSON value is JSON");
     of_bytes(&text)

@@ -1,4 +1,4 @@
-//! Holds: the records that pinning a subject leaves.
+//! The hold: the record that pinning a subject leaves on the subject.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -11,7 +11,7 @@ use super::schema;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hold {
-    /// Identifies the hold on its ReleasePin.
+    /// The id of the hold, unique on its ReleasePin.
     #[schemars(length(min = 1, max = 63))]
     pub id: String,
     /// The user who placed the hold.
@@ -50,10 +50,11 @@ impl Hold {
         self.until.as_ref().is_none_or(|until| now < until.0)
     }
 
-    /// Returns whether the hold is active at `now`. `owned`: a GitOps tool owns the ReleasePin.
+    /// Returns whether the hold is effective at `now`. `owned` says whether a GitOps tool owns the
+    /// ReleasePin.
     ///
-    /// In that case a hold that names a release has no end, because the tool would restore its own release
-    /// within seconds.
+    /// On an owned ReleasePin, a hold that names a release has no end: after the end, the tool would restore
+    /// its own release within seconds.
     pub fn is_effective(&self, now: Timestamp, owned: bool) -> bool {
         (owned && self.release.is_some()) || self.is_active(now)
     }

@@ -1,7 +1,7 @@
-//! Durations as people write them in YAML: `5m`, `1h30m`, `30d`, `0`.
+//! A duration as people write it in YAML: `5m`, `1h30m`, `30d`, `0`.
 //!
-//! The text is kept unchanged, so that reading and writing an object changes nothing; it is parsed when it is
-//! used.
+//! The type keeps the text, so that reading and writing an object changes nothing. The text is parsed when
+//! the duration is used.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use kube_values::duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// The shortest period: a shorter one would keep the controller busy with one object.
+/// The shortest period. A shorter one would keep the controller busy with one object.
 pub const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 
-/// A duration in the units of Go or in days (`d`). `0`, as a number or a text, means that there is none.
+/// A duration in the units of Go or in days (`d`). `0`, as a number or a text, means none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Interval(pub IntOrString);
@@ -31,7 +31,7 @@ impl From<&str> for Interval {
 }
 
 impl Interval {
-    /// Returns the duration. Zero means none.
+    /// Parses the duration. Zero means none.
     pub fn duration(&self) -> Result<Duration, NotADuration> {
         match &self.0 {
             IntOrString::Int(0) => Ok(Duration::ZERO),
@@ -63,7 +63,7 @@ impl JsonSchema for Interval {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // The bounds apply only to numbers, the pattern only to texts.
+        // In a schema, the bounds apply only to numbers and the pattern only to texts.
         json_schema!({
             "x-kubernetes-int-or-string": true,
             "minimum": 0,

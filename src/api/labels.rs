@@ -1,16 +1,16 @@
-//! Constants for metadata: API groups, labels, annotations, finalizers and field managers.
+//! The constants of metadata: API groups, labels, annotations, finalizers and field managers.
 //!
 //! No other module contains these strings.
 
-/// The group of the kinds for components and environments.
+/// The API group of the kinds for components and environments.
 pub const OPENCHOREO_GROUP: &str = "openchoreo.dev";
-/// The group of the RenderedRelease.
+/// The API group of the kind RenderedRelease.
 pub const CORE_CHOREO_GROUP: &str = "core.choreo.dev";
-/// The group of bowline's own kinds.
+/// The API group of bowline's own kinds, such as AuditEntry.
 pub const BOWLINE_GROUP: &str = "bowline.dev";
-/// The groups of all kinds of bowline.
+/// The API groups of all kinds of bowline.
 pub const GROUPS: [&str; 3] = [OPENCHOREO_GROUP, CORE_CHOREO_GROUP, BOWLINE_GROUP];
-/// The category of all kinds of bowline: `kubectl get bowline`.
+/// The category of all kinds of bowline, for `kubectl get bowline`.
 pub const CATEGORY: &str = "bowline";
 
 /// Label: the component that an object belongs to.
@@ -22,18 +22,18 @@ pub const VERSION: &str = "openchoreo.dev/version";
 /// Label on a Release that a ReleasePin names or will name; a policy denies its deletion. The label stays
 /// until `gc` finds that no ReleasePin names the Release and that no claim is active.
 pub const PINNED: &str = "bowline.dev/pinned";
-/// The only value of [`PINNED`] with a meaning.
+/// The only value of [`PINNED`] that has an effect.
 pub const PINNED_TRUE: &str = "true";
 /// Label on the objects that `bowline install` created and may replace or remove.
 pub const PART_OF: &str = "app.kubernetes.io/part-of";
 /// The value of [`PART_OF`].
 pub const PART_OF_BOWLINE: &str = "bowline";
 
-/// Annotation: the SHA-256 of a Release's or a snapshot's content.
+/// Annotation: the SHA-256 of the content of a Release or a snapshot.
 pub const CONTENT_HASH: &str = "bowline.dev/content-hash";
-/// Annotation: the size of an object's content in bytes.
+/// Annotation: the size of the content of a Release or a snapshot, in bytes.
 pub const SIZE: &str = "bowline.dev/size";
-/// Annotation: the images of a Release, separated by commas.
+/// Annotation: the container images of a Release, separated by commas.
 pub const IMAGES: &str = "bowline.dev/images";
 /// Annotation: the version of a Release as the user wrote it.
 pub const VERSION_TEXT: &str = "bowline.dev/version";
@@ -80,53 +80,54 @@ pub const NAMESPACE_ENVIRONMENT: &str = "core.choreo.dev/environment";
 /// Label on created namespaces: the project.
 pub const NAMESPACE_PROJECT: &str = "core.choreo.dev/project";
 
-/// Annotation on a RenderedRelease: the list of the data planes that may have resources of it, by their
-/// connection. The list is written before the first resource. It is valid even after the Environment and the
-/// DataPlane are deleted.
+/// Annotation on a RenderedRelease: the connection names of the data planes that may have its resources. The
+/// controller writes the list before it applies the first resource. The list is valid even after the
+/// Environment and the DataPlane are deleted.
 pub const DATA_PLANES: &str = "bowline.dev/data-planes";
-/// Annotation on an object of another owner in a data plane: with the value `true`, the RenderedRelease that
-/// names the object may take it over.
+/// Annotation on an object of another owner in a data plane: with the value `true`, a RenderedRelease with a
+/// resource of that name may take over the object.
 pub const ADOPT: &str = "bowline.dev/adopt";
-/// The only value of [`ADOPT`] with a meaning.
+/// The only value of [`ADOPT`] that has an effect.
 pub const ADOPT_TRUE: &str = "true";
 /// Annotation on an embedded DataPlane: the images that crash there, separated by commas. An image that ends
 /// in `*` is a prefix.
 pub const FAULTY_IMAGES: &str = "bowline.dev/faulty-images";
-/// Annotation on an object of an embedded data plane: the simulator writes its status, and nothing runs.
+/// Annotation on an object of an embedded data plane: the simulator writes its status, because no pods run.
 pub const SIMULATED: &str = "bowline.dev/simulated";
-/// The only value of [`SIMULATED`] with a meaning.
+/// The only value of [`SIMULATED`] that has an effect.
 pub const SIMULATED_TRUE: &str = "true";
 
-/// Annotation on a RenderedRelease, or on its namespace, that is being deleted: the controller removes the
-/// workloads even if a whole kind or namespace is being deleted. The value is the object's
-/// `metadata.deletionTimestamp`, so the annotation is valid only for this deletion.
+/// Annotation on a RenderedRelease that is being deleted, or on its namespace: the controller deletes the
+/// workloads even if a whole kind or namespace is being deleted. The value is the
+/// `metadata.deletionTimestamp` of the annotated object, so the annotation is valid only for this deletion.
 pub const REMOVE_RUNNING: &str = "bowline.dev/remove-running";
-/// Annotation on an installed object: the object as `bowline install` applied it last, as JSON.
+/// Annotation on an installed object: the JSON of the object that `bowline install` applied last.
 pub const LAST_INSTALLED: &str = "bowline.dev/last-installed";
 
-/// The finalizer of a RenderedRelease: the controller first removes its resources from the data planes.
+/// The finalizer of a RenderedRelease. The controller removes it after it has deleted the resources in the
+/// data planes.
 pub const DATAPLANE_CLEANUP: &str = "core.choreo.dev/dataplane-cleanup";
 
-/// The field manager of the engine, for the actions of users.
+/// The field manager of the engine, which performs the actions of users.
 pub const MANAGER_ENGINE: &str = "bowline";
-/// The field manager of the controllers on bowline's kinds.
+/// The field manager of the controllers for objects of bowline's kinds.
 pub const MANAGER_CONTROLLER: &str = "bowline-controller";
-/// The field manager of the RenderedRelease controller in data planes.
+/// The field manager of the RenderedRelease controller for objects in data planes.
 pub const MANAGER_DATAPLANE: &str = "bowline-dataplane";
 /// The field manager of the simulator of an embedded data plane.
 pub const MANAGER_SIMULATOR: &str = "bowline-simulator";
 
-/// The verb on `environments.openchoreo.dev` that RBAC grants to users who may move ReleasePins there.
+/// The RBAC verb on `environments.openchoreo.dev` for users who may move the ReleasePins of an environment.
 pub const PROMOTE_VERB: &str = "promote";
 
 /// The namespace of the controller.
 pub const SYSTEM_NAMESPACE: &str = "bowline-system";
 /// The Lease that the controller renews while it runs.
 pub const CONTROLLER_LEASE: &str = "bowline-controller";
-/// Annotation on a subject whose kind has no field for holds: the holds, as JSON.
+/// Annotation on a subject whose kind has no field for holds: the list of holds, as JSON.
 pub const HOLDS: &str = "bowline.dev/holds";
-/// Annotation on a subject whose generation other programs change all the time: the number of changes that
-/// bowline has made to the subject.
+/// Annotation on a subject whose generation other programs change often: the number of changes that bowline
+/// has made to the subject.
 pub const CHANGES: &str = "bowline.dev/changes";
 /// Annotation on a workload: the revisions that a rollback or an undo replaced.
 pub const ABANDONED: &str = "bowline.dev/abandoned-revisions";

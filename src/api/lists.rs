@@ -1,25 +1,26 @@
-//! Objects inside of lists: `kind: List`, typed lists such as ReleasePinList, and lists inside of lists.
+//! Finds the objects inside lists: `kind: List`, typed lists such as ReleasePinList, and nested lists.
 //!
-//! Kubernetes tools handle every object with an array `items` as a list and apply its items one by one,
-//! whatever its kind. An item of a typed list may leave out its apiVersion and its kind.
+//! Kubernetes tools handle every object with an array `items` as a list, whatever its kind, and apply the
+//! items one by one. An item of a typed list may leave out its apiVersion and its kind.
 
 use serde_json::Value;
 
 /// One object of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// The index in each `items`, the outermost list first. Empty: the document itself is the object.
+    /// The index of the object in each `items`, the outermost list first. Empty: the document itself is the
+    /// object.
     pub at: Vec<usize>,
-    /// The object, with the apiVersion and the kind of its typed list.
+    /// The object. If it has no apiVersion and kind, it gets them from its typed list.
     pub value: Value,
 }
 
-/// Returns whether Kubernetes tools handle a value as a list.
+/// Returns whether Kubernetes tools handle a value as a list: it has a kind and an array `items`.
 pub fn is_list(value: &Value) -> bool {
     value["kind"].is_string() && value["items"].is_array()
 }
 
-/// Returns the objects of a document: those in its lists, or the document itself.
+/// Returns the objects of a document: the objects in its lists, or the document itself if it is not a list.
 pub fn objects(document: Value) -> Vec<Item> {
     let mut found = Vec::new();
     flatten(document, Vec::new(), &mut found);
@@ -52,7 +53,7 @@ fn flatten(mut value: Value, at: Vec<usize>, found: &mut Vec<Item>) {
     }
 }
 
-/// Returns the JSON pointer of an item in its document.
+/// Returns the JSON pointer of an object in its document, for an [`Item::at`].
 pub fn pointer(at: &[usize]) -> String {
     at.iter().map(|index| format!("/items/{index}")).collect()
 }

@@ -1,4 +1,4 @@
-//! The kinds that bowline works with: types, labels, conditions, names. This module does no I/O.
+//! The kinds that bowline works with: their types, labels, conditions and names. This module does no I/O.
 //!
 //! | kind | group | short | module |
 //! |------|-------|-------|--------|
@@ -16,9 +16,9 @@
 //! | [`RenderedRelease`], kind Release | core.choreo.dev/v1 | rr, renderedrelease | [`choreo::rendered`] |
 //! | [`AuditEntry`] | bowline.dev/v1alpha1 | audit | [`bowline::audit`] |
 //!
-//! All are namespaced and in the category `bowline`. `T::crd()` is the raw output of the derive; [`crds`]
-//! returns the CRDs for an API server. [`policies`] contains the rules that a CRD cannot express (labels,
-//! unknown fields, the user of a request).
+//! All kinds are namespaced and in the category `bowline`. `T::crd()` is the raw output of the derive;
+//! [`crds`] returns the CRDs for an API server. [`policies`] contains the rules that a CRD cannot express,
+//! because they are about labels, unknown fields or the user of a request.
 
 #![allow(
     clippy::duplicated_attributes,
@@ -56,7 +56,7 @@ pub use openchoreo::snapshot::ComponentEnvSnapshot;
 pub use schema::Object;
 pub use store::store_setup;
 
-/// Returns the CRD of every kind, in the form for an API server.
+/// Returns the CRD of every kind of bowline, ready for an API server.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     [
         Component::crd(),
@@ -77,7 +77,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     .into()
 }
 
-/// The CRDs of `deploy/crds`, equal to the generated ones.
+/// The texts of the files in `deploy/crds`. A test compares them with the generated CRDs.
 pub const WRITTEN_CRDS: [&str; 13] = [
     include_str!("../../deploy/crds/addons.openchoreo.dev.yaml"),
     include_str!("../../deploy/crds/auditentries.bowline.dev.yaml"),

@@ -1,12 +1,13 @@
-//! Names of objects and values of labels: always valid, and shortened with a hash if they are too long.
+//! Makes valid names of objects and valid values of labels. A text that is too long is shortened, with a
+//! hash.
 
 use kube_values::name;
 
 use super::digest;
 
-/// The longest DNS label, and the longest value of a label.
+/// The maximum length of a DNS label and of a label value, in characters.
 pub const DNS_LABEL: usize = 63;
-/// The longest name of most objects.
+/// The maximum length of a DNS subdomain, the form of most object names, in characters.
 pub const DNS_SUBDOMAIN: usize = 253;
 
 const HASH: usize = 10;
@@ -14,7 +15,7 @@ const HASH: usize = 10;
 /// The rule for the names of namespaces, as a hint for users.
 pub const NAMESPACE_FORM: &str = "a namespace has at most 63 lower-case letters, digits and hyphens, and begins and ends with a letter or a digit";
 
-/// Returns whether a cluster accepts a text as the name of a namespace: a DNS label.
+/// Returns whether a text is a valid name of a namespace: a DNS label.
 pub fn is_namespace(text: &str) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
@@ -34,28 +35,28 @@ pub fn snapshot(component: &str, environment: &str, content_hash: &str) -> Strin
     with_suffix(&pin(component, environment), &short(content_hash))
 }
 
-/// Returns the name of the release of a component with a version.
+/// Returns the name of the release of a component with this version.
 pub fn release(component: &str, version: &str) -> String {
     subdomain(&format!("{component}-{version}"))
 }
 
-/// Returns the name of the release of a component without a version, by its content.
+/// Returns the name of a release without a version. It is made of the component and the content hash.
 pub fn release_by_content(component: &str, content_hash: &str) -> String {
     with_suffix(component, &short(content_hash))
 }
 
-/// Returns the name of the AuditEntry of a ReleasePin's generation.
+/// Returns the name of the AuditEntry for one generation of a ReleasePin.
 pub fn audit_entry(pin: &str, uid: &str, generation: i64) -> String {
     let uid: String = uid.chars().take(8).collect();
     with_suffix(pin, &format!("{uid}-{generation}"))
 }
 
-/// Returns the name of the n-th AuditEntry about the releases of a component.
+/// Returns the name of the AuditEntry with this number in the chain of the releases of a component.
 pub fn release_audit_entry(component: &str, number: i64) -> String {
     with_suffix(component, &format!("releases-{number}"))
 }
 
-/// Makes a DNS subdomain, the form of most names: an invalid character becomes `-`.
+/// Makes a DNS subdomain, the form of most object names. An invalid character becomes `-`.
 pub fn subdomain(text: &str) -> String {
     let parts: Vec<String> = text
         .split('.')
@@ -75,7 +76,7 @@ pub fn label(text: &str) -> String {
     )
 }
 
-/// Makes a label value: a valid text is kept; any other text gets a hash, so that two texts never have the
+/// Makes a label value. A valid text is kept. Any other text gets a hash, so that two texts never get the
 /// same value.
 pub fn label_value(text: &str) -> String {
     if name::label_value(text).is_ok() {
@@ -93,8 +94,8 @@ pub fn label_value(text: &str) -> String {
     joined(kept, &short(&digest::of_bytes(text.as_bytes())))
 }
 
-/// Joins a prefix and a suffix. If the result is too long, the prefix is shortened with a hash; the suffix is
-/// kept.
+/// Joins a prefix and a suffix to a name. If the name is too long, the prefix is shortened with a hash, and
+/// the suffix is kept.
 fn with_suffix(prefix: &str, suffix: &str) -> String {
     let prefix = subdomain(prefix);
     let room = DNS_SUBDOMAIN.saturating_sub(suffix.len() + 1);
@@ -119,7 +120,7 @@ fn joined(prefix: &str, suffix: &str) -> String {
     }
 }
 
-/// Returns the hash of the original text if a name is empty.
+/// Returns the name, or a hash of the original text if the name is empty.
 fn or_hash(name: String, original: &str) -> String {
     if name.is_empty() {
         short(&digest::of_bytes(original.as_bytes()))
@@ -141,7 +142,7 @@ fn short(hash: &str) -> String {
     truncate(hash, HASH).to_owned()
 }
 
-/// Shortens a text to a number of bytes, at a character boundary.
+/// Shortens a text to at most `limit` bytes, at a character boundary.
 fn truncate(text: &str, limit: usize) -> &str {
     let mut end = limit.min(text.len());
     while !text.is_char_boundary(end) {

@@ -1,6 +1,6 @@
-//! Parts of CRD schemas that the types cannot express, and the conversion of generated CRDs.
+//! The parts of CRD schemas that Rust types cannot express, and the conversion of generated CRDs.
 //!
-//! List types, map types and CEL rules are next to the fields as `extend`; this module contains the parts
+//! List types, map types and CEL rules stand next to the fields, as `extend`. This module contains the parts
 //! that several kinds share.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// A free-form JSON object, for templates, parameters and embedded objects.
 pub type Object = serde_json::Map<String, Value>;
 
-/// Returns the schema of a free-form object whose fields merge one by one.
+/// Returns the schema of a free-form object. An apply merges its fields one by one.
 pub(super) fn open_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -18,7 +18,7 @@ pub(super) fn open_object(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a free-form object that is replaced as a whole.
+/// Returns the schema of a free-form object. An apply replaces it as a whole.
 pub(super) fn atomic_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -27,8 +27,8 @@ pub(super) fn atomic_object(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a whole Kubernetes object that is replaced as a whole.
-// It is not an embedded resource, because the server would rewrite its metadata.
+/// Returns the schema of a Kubernetes object inside another object. An apply replaces it as a whole.
+// The schema does not say `x-kubernetes-embedded-resource`, because the server would rewrite the metadata.
 pub(super) fn kubernetes_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -53,6 +53,34 @@ pub(super) fn any_value(_: &mut SchemaGenerator) -> Schema {
 /// Returns the schema of a timestamp.
 pub(super) fn moment(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "date-time"})
+}
+
+/// Returns the schema of a reference to a Release.
+pub(super) fn release_ref(_: &mut SchemaGenerator) -> Schema {
+    name_ref("The name of the Release.")
+}
+
+/// Returns the schema of a reference to a DataPlane.
+pub(super) fn data_plane_ref(_: &mut SchemaGenerator) -> Schema {
+    name_ref("The name of the DataPlane.")
+}
+
+/// Returns the schema of a reference to a context of a kubeconfig.
+pub(super) fn context_ref(_: &mut SchemaGenerator) -> Schema {
+    name_ref("The name of the context.")
+}
+
+fn name_ref(description: &str) -> Schema {
+    json_schema!({
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {
+                "description": description,
+                "type": "string", "minLength": 1, "maxLength": 253
+            }
+        }
+    })
 }
 
 /// Returns the schema of a list of conditions, one per type.
@@ -95,9 +123,9 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Converts a generated CRD to the form for an API server, and labels it as bowline's.
+/// Makes a generated CRD ready for an API server, and adds the label of bowline.
 ///
-/// Removes `nullable` from optional fields, because for a validation rule a stored null would be a present
+/// Removes `nullable` from optional fields, because a validation rule treats a stored null as a present
 /// field.
 pub(super) fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd.metadata.labels.get_or_insert_default().insert(
@@ -172,7 +200,7 @@ mod tests {
             "type": "object",
             "title": "Thing",
             "properties": {
-                // A property may have the name of a keyword.
+                // A property may have the same name as a keyword of JSON Schema.
                 "nullable": {"type": "string", "nullable": true},
                 "list": {"type": "array", "items": {"type": "string", "nullable": true}},
                 "any": {"nullable": true}

@@ -1,4 +1,4 @@
-//! The objects and settings of bowline in an embedded store.
+//! The setup of an embedded store: the objects and settings that bowline needs in it.
 
 use kube_embedded::{Objects, Setup, Stamp};
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn objects() -> Result<Vec<Value>, String> {
         .map_err(|error| error.to_string())?;
     let rules = bounded_yaml::documents("policies.yaml", policies());
     let rules = rules.map_err(|error| error.to_string())?.into_iter();
-    // The stamp replaces the mutating policy.
+    // The store needs no mutating policy, because the stamp adds the same annotation.
     let validating = rules.map(|document| document.value).filter(|rule| {
         let kind = rule["kind"].as_str();
         kind.is_some_and(|kind| kind.starts_with("Validating"))

@@ -1,6 +1,7 @@
-//! deploy/ matches the types, and the types fulfil their rules.
+//! Compares deploy/ with the types, and checks the schemas of the types.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -8,17 +9,17 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Rewrites deploy/crds instead of comparing.
+/// The environment variable that rewrites deploy/crds instead of comparing it.
 const BLESS: &str = "BOWLINE_BLESS";
 
 #[test]
 fn deploy_holds_the_crds_of_the_types() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/crds");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/crds");
     let mut expected = BTreeSet::new();
     for crd in crds() {
         let name = format!("{}.yaml", crd.metadata.name.as_deref().unwrap());
         let text = format!(
-            "# Generated from the Rust types; BOWLINE_BLESS=1 cargo test --lib api writes it anew.\n{}",
+            "# Generated from the Rust types; BOWLINE_BLESS=1 cargo test -p bowline-core api writes it anew.\n{}",
             crd_yaml(&crd)
         );
         let file = folder.join(&name);
@@ -30,7 +31,7 @@ fn deploy_holds_the_crds_of_the_types() {
             stored == text,
             "deploy/crds/{name} differs from the types; run with {BLESS}=1 to write it anew"
         );
-        // This program was compiled with the old files.
+        // With BLESS the files may be newer than this program, which contains their old text.
         let is_written = WRITTEN_CRDS.contains(&text.as_str());
         assert!(is_written || std::env::var_os(BLESS).is_some(), "{name}");
         expected.insert(name);
@@ -68,7 +69,7 @@ fn assert_described(path: &str, schema: &Value) {
     assert!(schema.get("nullable").is_none() || schema.get("type").is_none());
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}.{name}");
-        // The fields of foreign objects have no descriptions here.
+        // The fields of embedded foreign objects need no descriptions.
         let foreign = ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str());
         assert!(
             foreign || property.get("description").is_some(),
@@ -76,6 +77,50 @@ fn assert_described(path: &str, schema: &Value) {
         );
         assert_described(&path, property);
         assert_described(&format!("{path}[]"), &property["items"]);
+    }
+}
+
+/// A server drops every field that its CRD does not have, without an error, and an audit entry that lost a field
+/// looks changed.
+#[test]
+fn the_crds_of_the_previous_version_have_every_field_that_is_written() {
+    let packed = include_bytes!("../../tests/upgrade/install.yaml.gz");
+    let mut installed = String::new();
+    let mut unpacked = flate2::read::GzDecoder::new(&packed[..]);
+    unpacked.read_to_string(&mut installed).unwrap();
+    let installed = documents(&installed);
+    let mut new = Vec::new();
+    for crd in crds() {
+        let crd = serde_json::to_value(crd).unwrap();
+        let name = crd["metadata"]["name"].as_str().unwrap();
+        let is_same = |old: &&Value| old["metadata"]["name"] == name;
+        // The server tells a client that it does not have a kind.
+        let Some(old) = installed.iter().find(is_same) else {
+            continue;
+        };
+        let schema = "/spec/versions/0/schema/openAPIV3Schema";
+        let schema = |crd: &Value| crd.pointer(schema).unwrap().clone();
+        new_fields(name, &schema(old), &schema(&crd), &mut new);
+    }
+    // bowline does not write this field.
+    assert_eq!(new, ["auditentries.bowline.dev.spec.subject.namespace"]);
+}
+
+fn new_fields(path: &str, old: &Value, new: &Value, found: &mut Vec<String>) {
+    if old["x-kubernetes-preserve-unknown-fields"] == true {
+        return;
+    }
+    for (name, property) in new["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        match old["properties"].get(name) {
+            Some(old) => new_fields(&path, old, property, found),
+            None => found.push(path),
+        }
+    }
+    for part in ["items", "additionalProperties"] {
+        if new[part].is_object() {
+            new_fields(&format!("{path}[]"), &old[part], &new[part], found);
+        }
     }
 }
 

@@ -1,18 +1,17 @@
-//! A test that the modules inside a layer do not depend on each other in a circle.
+//! Tests that the modules inside a layer have no circular dependencies.
 //!
-//! The modules are the children of a folder; a file deeper in the tree counts as its child. A name that the folder's
-//! `mod.rs` re-exports counts as the child that it comes from; the other items of `mod.rs` count as nothing. Code of
-//! tests does not count.
+//! The compared modules are the children of a folder. A file deeper in the tree belongs to the child that
+//! contains it. A name that `mod.rs` re-exports belongs to the child that defines it. The other items of
+//! `mod.rs`, and test code, are ignored.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
 
 use super::paths::{Segments, exported, paths, without_comments, without_tests};
 
-/// The folders whose children are checked; `*` stands for each folder.
+/// The folders whose children are checked. `*` stands for every folder.
 const FOLDERS: &[&str] = &["*", "subjects::*", "gitops::tree"];
 
-/// A dependency that closes a circle, and is allowed until somebody removes it.
+/// A dependency that closes a circle and is allowed until somebody removes it.
 struct Known {
     folder: &'static str,
     from: &'static str,
@@ -34,8 +33,8 @@ const fn known(
     }
 }
 
-/// The known circles: without these dependencies, there is none. This list only becomes shorter: the test fails on an
-/// entry that closes no circle any more.
+/// The known dependencies that close a circle. Without them the code has no circle. Only remove entries: the
+/// test fails on an entry that no longer closes a circle.
 const KNOWN: &[Known] = &[
     known(
         "cli",
@@ -203,24 +202,21 @@ const KNOWN: &[Known] = &[
     ),
 ];
 
-/// The dependencies of the children of one folder.
+/// The children of one folder, each with the children that it depends on.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// All sources, by the path of their module.
+/// The source text of every module, by module path.
 pub(super) type Sources = BTreeMap<Segments, String>;
 
 pub(super) fn read() -> Sources {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    super::sources(&root, &mut files);
-    let read = files.into_iter().map(|file| {
-        let inside = file.strip_prefix(&root).unwrap().with_extension("");
-        let mut module: Segments = inside
-            .components()
-            .map(|part| part.as_os_str().to_str().unwrap().to_owned())
+    let read = super::program().into_iter().map(|(file, source)| {
+        let file = file.with_extension("");
+        let mut module: Segments = file
+            .iter()
+            .map(|part| part.to_str().unwrap().to_owned())
             .collect();
         module.pop_if(|last| last == "mod");
-        (module, std::fs::read_to_string(&file).unwrap())
+        (module, source)
     });
     read.collect()
 }
@@ -245,7 +241,7 @@ pub(super) fn without_test_code(sources: Sources) -> Sources {
     code
 }
 
-/// Returns the folders that a pattern means.
+/// Returns the folders that match a pattern of [`FOLDERS`].
 fn folders(code: &Sources, pattern: &str) -> BTreeSet<Segments> {
     let parts: Vec<&str> = pattern.split("::").collect();
     let long = code.keys().filter(|module| module.len() > parts.len());
@@ -312,7 +308,7 @@ fn absolute(module: &[String], path: &[String]) -> Segments {
     [base, rest].concat()
 }
 
-/// Returns the shortest way from one module to another.
+/// Returns the shortest chain of dependencies from one module to another. None: there is no chain.
 fn way(graph: &Graph, from: &str, to: &str) -> Option<Vec<String>> {
     let mut open = VecDeque::from([vec![from.to_owned()]]);
     let mut seen = BTreeSet::from([from.to_owned()]);
@@ -330,7 +326,8 @@ fn way(graph: &Graph, from: &str, to: &str) -> Option<Vec<String>> {
     None
 }
 
-/// Returns the circles without the known ones, and the entries of the list that close no circle.
+/// Returns messages about the circles that are not in `list`, and about the entries of `list` that close no
+/// circle.
 fn problems(code: &Sources, patterns: &[&str], list: &[Known]) -> Vec<String> {
     let mut found = Vec::new();
     let mut checked = BTreeSet::new();
@@ -358,7 +355,7 @@ fn problems(code: &Sources, patterns: &[&str], list: &[Known]) -> Vec<String> {
                 let Some(way) = way(&graph, to, from) else {
                     continue;
                 };
-                // The same circle is found from each of its modules.
+                // The search finds the same circle from each of its modules, so a set removes the duplicates.
                 if circles.insert(way.iter().cloned().collect::<BTreeSet<_>>()) {
                     found.push(format!("{name}: {from} -> {}", way.join(" -> ")));
                 }

@@ -1,9 +1,10 @@
-//! Finds the paths in Rust source: not a parser of Rust, but enough of one for code that rustfmt has formatted.
+//! Finds the paths in Rust source, such as `crate::api::labels`. It is not a full parser: it works for code
+//! that rustfmt has formatted.
 
-/// A path, such as `["crate", "api", "labels"]`.
+/// The segments of a path, such as `["crate", "api", "labels"]`.
 pub(super) type Segments = Vec<String>;
 
-/// Returns a source without the lines that are comments.
+/// Returns a source without its comment lines.
 pub(super) fn without_comments(source: &str) -> String {
     let code = source
         .lines()
@@ -11,7 +12,7 @@ pub(super) fn without_comments(source: &str) -> String {
     code.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Returns code without the items that only tests have, and the names of the modules that only tests have.
+/// Returns code without its test-only items, and the names of its test-only modules.
 pub(super) fn without_tests(code: &str) -> (String, Vec<String>) {
     let mut kept = String::new();
     let mut modules = Vec::new();
@@ -49,7 +50,8 @@ fn module_name(item: &str) -> Option<&str> {
     (before.is_empty() || before.starts_with("pub")).then_some(name)
 }
 
-/// Returns the paths that begin with one of the words, each with its groups expanded.
+/// Returns the paths that begin with one of the roots. A path with a group (`a::{b, c}`) becomes one path per
+/// member.
 pub(super) fn paths(code: &str, roots: &[&str]) -> Vec<Segments> {
     let mut found = Vec::new();
     for root in roots {
@@ -79,7 +81,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Expands a path with its groups; also returns the text behind it.
+/// Expands the groups of the path at the start of a text. Also returns the text after the path.
 fn tree(text: &str) -> (Vec<Segments>, &str) {
     let text = text.trim_start();
     if let Some(mut rest) = text.strip_prefix('{') {
@@ -94,7 +96,7 @@ fn tree(text: &str) -> (Vec<Segments>, &str) {
             }
             let (inner, after) = tree(rest);
             found.extend(inner);
-            // Skips `as name`, and the star of a glob.
+            // Skips `as name` and the star of a glob import.
             rest = &after[after.find([',', '}']).unwrap_or(after.len())..];
         }
     }

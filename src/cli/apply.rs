@@ -1,7 +1,7 @@
 //! `bowline apply`: writes the objects of files to the target by server-side apply.
 //!
-//! It tries every object, and reports each failure with its file and line. It never deletes an object. On
-//! a repository it changes files and makes no commit.
+//! It tries every object, reports each failure with file and line, and deletes nothing. On a repository it
+//! edits files and makes no commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -26,7 +26,7 @@ use crate::api::{ReleasePin, labels};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Key;
 
-/// How long bowline waits until the server serves a new kind.
+/// How long bowline waits until the server serves a newly created kind.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
 /// The arguments of `apply`.
@@ -47,7 +47,7 @@ pub struct Arguments {
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
-    /// The field manager
+    /// The name under which the server records who owns the applied fields
     #[arg(long, value_name = "NAME", default_value = "bowline-apply")]
     field_manager: String,
     /// Accepted for compatibility with kubectl: bowline always uses server-side apply
@@ -55,19 +55,19 @@ pub struct Arguments {
     server_side: bool,
 }
 
-/// The effect of the apply on an object.
+/// What the apply did to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The object did not exist.
+    /// The object did not exist and was created.
     Created,
-    /// The object was different.
+    /// The object existed and was changed.
     Configured,
-    /// The object already had this content.
+    /// The object already had the wanted content.
     Unchanged,
 }
 
 impl Change {
-    /// Returns the word for the effect, as kubectl prints it.
+    /// Returns the word that kubectl prints for this result.
     pub fn word(self) -> &'static str {
         match self {
             Change::Created => "created",
@@ -95,7 +95,7 @@ pub async fn run(
     let mut report = Report::new(out, arguments.output, arguments.dry_run);
     let parameters = PatchParams {
         dry_run: arguments.dry_run,
-        // In a repository, no field has another manager than git.
+        // In a repository, git is the only field manager, so there are no conflicts to respect.
         force: arguments.force_conflicts || connection.repository.is_some(),
         field_manager: Some(arguments.field_manager.clone()),
         field_validation: Some(ValidationDirective::Strict),
@@ -174,7 +174,7 @@ pub async fn run(
     })
 }
 
-/// Waits until the controllers have observed the changed ReleasePins of an embedded store.
+/// Waits until the controllers of an embedded store have observed the changed ReleasePins.
 async fn observed(
     connection: &Connection,
     options: &Options,
@@ -206,7 +206,7 @@ async fn observed(
     Ok(())
 }
 
-/// Returns an error in read-only mode. A verb that writes calls this before it reads anything.
+/// Returns an error in read-only mode. Verbs that write call this before they read.
 pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     match &connection.readonly {
         None => Ok(()),
@@ -217,8 +217,8 @@ pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns an error if the target is a repository and the object is not of a kind of bowline: a repository
-/// stores no other kinds.
+/// Returns an error if the target is a repository and bowline does not define the object's kind: bowline does
+/// not write such objects to a repository.
 fn storable(connection: &Connection, place: &Place) -> Result<(), Error> {
     let ours = labels::GROUPS.contains(&place.kind.resource.group.as_str());
     match connection.repository.is_some() && !ours {
@@ -231,20 +231,18 @@ fn storable(connection: &Connection, place: &Place) -> Result<(), Error> {
     }
 }
 
-/// The identity of an object: kind, namespace and name, with the API that reads and writes it.
+/// Identifies an object: kind, namespace and name, with the API client for it.
 pub struct Place {
-    /// The kind.
     pub kind: Kind,
     /// The namespace; None for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// The name.
     pub name: String,
-    /// The API client of the kind in the namespace.
+    /// The API client for objects of the kind in the namespace.
     pub objects: Api<DynamicObject>,
 }
 
 impl Place {
-    /// Builds the identity of an object in a namespace.
+    /// Builds the identity of an object. Leaves out the namespace if the kind is cluster-scoped.
     pub fn new(connection: &Connection, kind: Kind, namespace: &str, name: &str) -> Place {
         Place {
             namespace: kind.namespaced.then(|| namespace.to_owned()),
@@ -280,7 +278,8 @@ pub async fn place(
                 manifest.name
             );
             return Err(Error::new(Exit::Failed, message)
-                .with_hint("leave out -n, or remove the namespace from the file"));
+                .with_hint("leave out -n")
+                .and_hint("or remove the namespace from the file"));
         }
         (Some(own), _) => own,
         (None, _) => &connection.namespace,
@@ -288,7 +287,7 @@ pub async fn place(
     Ok(Place::new(connection, kind, namespace, &manifest.name))
 }
 
-/// Applies an object, and returns the effect.
+/// Applies an object, and returns what that did.
 pub async fn put(
     place: &Place,
     object: &Value,
@@ -296,7 +295,8 @@ pub async fn put(
 ) -> Result<Change, kube::Error> {
     let (name, patch) = (&place.name, Patch::Apply(object));
     if parameters.dry_run {
-        // The answer of a dry run keeps the old resourceVersion even if the object would change.
+        // In a dry run, the server returns the old resourceVersion even if the object would change. So the
+        // content is compared.
         let before = place.objects.get_opt(name).await?;
         let after = place.objects.patch(name, parameters, &patch).await?;
         return Ok(match before {
@@ -317,7 +317,7 @@ pub async fn put(
     })
 }
 
-/// Returns an object without the fields that differ between two answers even if their content is the same.
+/// Returns an object without the fields that may differ between two answers although the content is the same.
 fn comparable(object: &DynamicObject) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or(Value::Null);
     if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
@@ -331,7 +331,7 @@ fn comparable(object: &DynamicObject) -> Value {
     value
 }
 
-/// Builds the error of a failed apply; for a field conflict, with a hint.
+/// Converts the error of an apply. A field conflict gets a hint.
 pub fn explained(place: &Place, error: kube::Error) -> Error {
     let is_managed = match &error {
         kube::Error::Api(status) => status.details.iter().any(|details| {
@@ -342,14 +342,14 @@ pub fn explained(place: &Place, error: kube::Error) -> Error {
     };
     let error = kinds::about(&place.kind, &place.name, error);
     match is_managed {
-        true => error.with_hint(
-            "other field managers own these fields: remove the fields from the file, or take them over with --force-conflicts",
-        ),
+        true => error
+            .with_hint("other field managers own these fields: remove the fields from the file")
+            .and_hint("or take the fields over: --force-conflicts"),
         false => error,
     }
 }
 
-/// Waits until the server serves a new kind.
+/// Waits until the server serves a newly created kind.
 pub async fn established(client: &Client, name: &str) -> Result<(), Error> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let ready = await_condition(api, name, conditions::is_crd_established());

@@ -1,7 +1,7 @@
-//! `bowline audit`: lists audit entries, prints one entry, verifies the chains, writes a timeline.
+//! `bowline audit`: lists audit entries, prints one entry, verifies the chains, prints a timeline.
 //!
-//! These verbs only read. They read entries as the API server returns them: one unreadable entry does not
-//! hide the others, and `verify` checks the stored bytes, not our interpretation of them.
+//! These verbs write nothing. They read the entries as JSON values: an entry that cannot be parsed does not
+//! hide the others, and `verify` checks the stored values, not the values after parsing.
 
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
@@ -34,7 +34,7 @@ pub enum Verb {
     /// Check that no entry was changed, removed or left out; exit with 1 if one was. For entries that a
     /// shallow or partial clone does not contain, bowline only warns
     Verify(Verify),
-    /// Write an incident timeline
+    /// Print an incident timeline of the audit entries
     Export(Export),
 }
 
@@ -46,7 +46,8 @@ pub struct List {
     /// The environment [default: all environments, and the actions on releases]
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
-    /// Leave out older entries: 2026-01-31, 2026-01-31T18:00:00Z, or a duration ago (2h, 7d)
+    /// Leave out entries before this time: a day (2026-01-31), a time (2026-01-31T18:00:00Z) or a duration ago
+    /// (2h, 7d)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// The output format
@@ -91,10 +92,11 @@ pub struct Export {
         default_value_t = Timeline::Md
     )]
     output: Timeline,
-    /// Leave out older entries: 2026-01-31, 2026-01-31T18:00:00Z, or a duration ago (2h, 7d)
+    /// Leave out entries before this time: a day (2026-01-31), a time (2026-01-31T18:00:00Z) or a duration ago
+    /// (2h, 7d)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Leave out entries of this time and later
+    /// Leave out entries from this time on; takes the same forms as --since
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 }
@@ -108,7 +110,6 @@ pub enum Timeline {
     Json,
 }
 
-/// Runs a verb and returns its output.
 pub async fn run(
     verb: &Verb,
     options: &Options,
@@ -116,7 +117,7 @@ pub async fn run(
     now: Timestamp,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    // Reject invalid times before the first request.
+    // Invalid times are reported before the first request.
     let moment = |text: &Option<String>| text.as_deref().map(|text| moment(text, now)).transpose();
     match verb {
         Verb::List(arguments) => {
@@ -285,7 +286,7 @@ async fn show(
     let Some(mut entry) = api.get_opt(name).await? else {
         let message = format!("audit entry {name} does not exist");
         return Err(Error::new(Exit::Failed, message)
-            .with_hint("bowline audit list -o name lists the entries"));
+            .with_hint("list the entries: bowline audit list -o name"));
     };
     let flaws = serde_json::to_value(&entry)
         .map(audit::flaws)
@@ -308,8 +309,8 @@ async fn verify(
     commits::say_unread(connection, say);
     let mut verdict = verdict(connection, component).await?;
     if !verdict.is_valid() && connection.repository.is_none() {
-        // The entry of a change is written after the change, so the first reading can miss the entry. A real
-        // problem is still there at the second reading.
+        // A change may be newer than its audit entry, so the first reading can miss an entry. A real problem
+        // is still there at the second reading.
         verdict = self::verdict(connection, component).await?;
     }
     if let Some(component) = component.filter(|_| verdict.chains.is_empty()) {
@@ -385,8 +386,8 @@ async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Ver
         Some(component) => ListParams::default().fields(&format!("spec.component={component}")),
         None => ListParams::default(),
     };
-    // Read the ReleasePins first. An entry is written after its change, so the other order would find more
-    // changes without an entry.
+    // The ReleasePins are read before the entries, because an entry is written after its change. The other
+    // order would find more changes without an entry.
     let pins = pages::all(&pins, params, PAGE).await?;
     let (entries, problems) = stored(connection, component, None).await?;
     let mut lives = live(&pins);
@@ -396,8 +397,8 @@ async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Ver
     Ok(verdict)
 }
 
-/// Reads the subjects of other kinds that bowline has changed. A kind that the server does not have, or that the
-/// user may not read, has none.
+/// Reads the workloads that bowline has changed. If the server does not have a kind, or the user may not read
+/// it, there are none of that kind.
 async fn workloads(connection: &Connection, named: Option<&str>) -> Result<Vec<Live>, Error> {
     let mut found = Vec::new();
     for kind in subjects::kinds().filter(|kind| kind.actions.is_some()) {

@@ -1,4 +1,5 @@
-//! The objects that bowline installs on a cluster: the files of deploy/, compiled into the program.
+//! The bundle: the objects that bowline installs on a cluster. They are the files of deploy/, compiled into
+//! the program.
 
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
@@ -10,10 +11,10 @@ use super::kinds::Kinds;
 use super::manifests::Manifest;
 use crate::api::{self, labels};
 
-/// The field manager of the installed objects.
+/// The field manager with which bowline installs objects.
 pub const MANAGER: &str = "bowline-install";
 
-/// The files, dependencies first. The CustomResourceDefinitions come after the first file.
+/// The files of the bundle, dependencies first. The CustomResourceDefinitions come after the first file.
 const FILES: [(&str, &str); 5] = [
     (
         "namespace.yaml",
@@ -28,14 +29,14 @@ const FILES: [(&str, &str); 5] = [
     ),
 ];
 
-/// The alert rules; the bundle puts them into a ConfigMap.
+/// The file with the alert rules. The bundle puts it into a ConfigMap.
 const RULES: &str = include_str!("../../deploy/rules.yaml");
 
-/// The JSON pointer to the image of the controller in its Deployment.
+/// The JSON pointer to the controller's image in its Deployment.
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 
-/// Returns the objects that bowline installs, dependencies first. Without an image, the controller gets
-/// the image of this version.
+/// Returns the objects of the bundle, dependencies first. `image` is the controller's image; None means the
+/// image of this version.
 pub fn objects(image: Option<&str>) -> Result<Vec<Value>, Error> {
     let broken = |why: String| Error::new(Exit::Failed, format!("the bundle: {why}"));
     let mut objects = Vec::new();
@@ -69,7 +70,7 @@ pub fn objects(image: Option<&str>) -> Result<Vec<Value>, Error> {
     Ok(objects)
 }
 
-/// Sets the image of the controller in its Deployment; other objects stay as they are.
+/// Sets the controller's image if the object is its Deployment.
 fn set_image(object: &mut Value, image: &str) {
     if object["kind"] == "Deployment"
         && let Some(found) = object.pointer_mut(IMAGE)
@@ -78,39 +79,38 @@ fn set_image(object: &mut Value, image: &str) {
     }
 }
 
-/// Returns the image of the controller; None if the object of the bundle has none.
+/// Returns the controller's image if the object is its Deployment.
 pub fn image(object: &Value) -> Option<&str> {
     object.pointer(IMAGE).and_then(Value::as_str)
 }
 
-/// Returns the image of the controller in a Deployment of the cluster.
+/// Returns the controller's image in its live Deployment.
 fn installed_image(live: &Value) -> Option<&str> {
     let containers = live.pointer("/spec/template/spec/containers")?.as_array()?;
     let own = containers.iter().find(|it| it["name"] == "controller")?;
     own["image"].as_str().filter(|image| !image.is_empty())
 }
 
-/// An object of the bundle, and the object of the same name on the cluster.
+/// An object of the bundle, with the live object of the same name.
 pub struct Piece {
     /// The kind, namespace and name.
     pub place: apply::Place,
-    /// The object of the bundle.
+    /// The object in the bundle.
     pub value: Value,
-    /// The object of the same name on the cluster; None if there is none.
+    /// The live object of the same name; None if there is none.
     pub found: Option<Found>,
 }
 
-/// An object that exists on the cluster.
+/// A live object with the name of an object in the bundle.
 pub struct Found {
-    /// The uid, which differs from the uid of a later object of the same name.
+    /// The uid. A later object with the same name has another uid.
     pub uid: Option<String>,
     /// Whether bowline installed the object.
     pub ours: bool,
-    /// The field managers of the object.
+    /// The field managers of the live object.
     pub writers: Vec<String>,
-    /// Whether the object is being deleted.
     pub deleting: bool,
-    /// The object; None for a CustomResourceDefinition, which is large.
+    /// The live object; None for a CustomResourceDefinition, because it is large.
     pub live: Option<Value>,
 }
 
@@ -134,45 +134,40 @@ impl Found {
 }
 
 impl Piece {
-    /// Returns whether the object is a namespace.
     pub fn is_namespace(&self) -> bool {
         self.place.kind.resource.kind == "Namespace"
     }
 
-    /// Returns whether the object is a CustomResourceDefinition.
     pub fn is_crd(&self) -> bool {
         self.place.kind.resource.kind == "CustomResourceDefinition"
     }
 
-    /// Returns whether the object is the policy that stamps changes with their author.
+    /// Returns whether the object is the policy that writes the author of each change into the object.
     pub fn is_mutating_policy(&self) -> bool {
         self.place.kind.resource.kind == "MutatingAdmissionPolicy"
     }
 
-    /// Returns whether the object is the Deployment of the controller.
     pub fn is_controller(&self) -> bool {
         self.place.kind.resource.kind == "Deployment"
     }
 
-    /// Returns whether the object exists on the cluster and is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.found.as_ref().is_some_and(|found| found.deleting)
     }
 
-    /// Returns the image of the controller in the bundle.
+    /// Returns the controller's image if the object is its Deployment in the bundle.
     pub fn image(&self) -> Option<&str> {
         image(&self.value)
     }
 
-    /// Returns whether an object of somebody else has the same name.
+    /// Returns whether somebody else created the live object.
     pub fn is_foreign(&self) -> bool {
         self.found.as_ref().is_some_and(|found| !found.ours)
     }
 }
 
-/// Reads the objects of the bundle from a cluster. Leaves out kinds that the server does not have, with a
-/// warning. Without an image, the controller keeps the installed image, or else gets the image of this
-/// version.
+/// Reads the live objects for the bundle. Leaves out kinds that the server does not have, with a warning. If
+/// `image` is None, the controller keeps its installed image, or else gets the image of this version.
 pub async fn look(
     connection: &Connection,
     image: Option<&str>,
@@ -184,7 +179,7 @@ pub async fn look(
         let manifest = Manifest::new("the bundle".to_owned(), value)?;
         let kind = match kinds.of(&manifest.api_version, &manifest.kind).await {
             Ok(kind) => kind,
-            // Older servers have no mutating policies.
+            // Servers before Kubernetes 1.36 have no mutating policies.
             Err(error) if error.exit == Exit::Failed && manifest.kind.starts_with("Mutating") => {
                 say(format!(
                     "warning: the server has no {} of {}: the audit trail cannot name the author of a ReleasePin change that another tool makes",
@@ -234,7 +229,7 @@ mod tests {
     use super::*;
     use crate::api::DeploymentPipeline;
 
-    /// Returns the YAML files below a folder.
+    /// Returns the YAML files of a folder and its subfolders.
     fn files(folder: &Path) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -250,7 +245,7 @@ mod tests {
 
     #[test]
     fn every_pipeline_of_deploy_enables_retention() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
         let mut count = 0;
         for file in files(&folder) {
             let text = std::fs::read_to_string(&file).unwrap();
@@ -281,7 +276,7 @@ mod tests {
             let found = items(list).into_iter().find(|it| it["name"] == name);
             found.unwrap_or_else(|| panic!("no {name} in {list}"))
         };
-        let cli = crate::cli::Cli::command();
+        let cli = crate::Cli::command();
         let verb = cli.find_subcommand("controller").unwrap();
         for (secret, flag, key) in [
             ("bowline-kubeconfig", "data-planes", Some("config")),
@@ -300,8 +295,8 @@ mod tests {
             let variable = flag.get_env().unwrap().to_str().unwrap();
             assert_eq!(named(&container["env"], variable)["value"], path.as_str());
         }
-        // The documented command creates the Secret with this key.
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/controllers.md");
+        // The command in the documentation must create the Secret with the key that the Deployment reads.
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/controllers.md");
         let page = std::fs::read_to_string(page).unwrap();
         let line = page
             .lines()

@@ -1,4 +1,5 @@
-//! `bowline check`: checks the objects of a repository, and shows the promotions in a change of it.
+//! `bowline check`: checks the objects of a repository, and shows the changes of ReleasePins since the merge
+//! base.
 
 use std::collections::BTreeSet;
 
@@ -37,20 +38,19 @@ pub struct Arguments {
     git: GitFlags,
 }
 
-/// The findings of `check`, as its output shows them.
+/// The output of `bowline check`.
 #[derive(Debug, Default, Serialize)]
 struct Report {
-    /// The promotions since the merge base.
+    /// The changes of ReleasePins since the merge base.
     promotions: Vec<Shown>,
     /// Errors in files and objects.
     wrong: Vec<String>,
     /// Changes that a rule refuses.
     refused: Vec<String>,
-    /// Warnings.
     warnings: Vec<String>,
 }
 
-/// A promotion, with its diff of the rendered objects in the environment.
+/// A change of a ReleasePin, with the diff of the rendered objects in its environment.
 #[derive(Debug, Serialize)]
 struct Shown {
     namespace: String,
@@ -58,13 +58,13 @@ struct Shown {
     environment: String,
     from: Option<String>,
     to: Option<String>,
-    /// A phrase about each hold that the change places, lifts or edits.
+    /// One text per hold that was placed, removed or edited.
     holds: Vec<String>,
     diff: String,
 }
 
 impl Report {
-    /// Prints the report. Each finding is one line, even if a file contains a line break.
+    /// Prints the report. Each finding is one line, even if its text contains a line break.
     fn print(&self, format: Format) -> String {
         match format {
             Format::Json => output::json(self),
@@ -106,7 +106,6 @@ impl Shown {
     }
 }
 
-/// Checks the repository, and prints the findings.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -135,8 +134,8 @@ pub async fn run(
     let mut report = Report::default();
     let promotions = std::mem::take(&mut checked.promotions);
     let moved: BTreeSet<&Key> = promotions.iter().map(|promotion| &promotion.pin).collect();
-    // A change of settings or environments can break a ReleasePin that did not change. So the other ReleasePins
-    // are rendered too.
+    // A change of settings or of an Environment can break a ReleasePin that did not change, so those are
+    // rendered too.
     let mut others = pins(&feed.world(), now);
     others.retain(|pin| !moved.contains(&pin.pin));
     let namespaces = promotions.iter().chain(&others);
@@ -175,7 +174,7 @@ pub async fn run(
     Ok(Outcome::ending(report.print(arguments.output), exit))
 }
 
-/// Describes the number of problems and of refused changes; leaves out a number that is zero.
+/// Returns the number of problems and of refused changes as text. Leaves out a zero.
 fn counted(problems: usize, refused: usize) -> String {
     let mut counts = Vec::new();
     if problems > 0 {
@@ -187,7 +186,8 @@ fn counted(problems: usize, refused: usize) -> String {
     format!("found {}", counts.join(" and "))
 }
 
-/// Returns the merge base of HEAD and a base. Later commits on the base are not part of the change.
+/// Returns the merge base of HEAD and the base branch. Later commits on the base branch are not part of the
+/// change.
 fn went_apart(repository: &Repository, base: &str) -> Result<String, Error> {
     let work = repository.tree.work();
     let shallow = "a shallow clone may not have the commit: git fetch --unshallow";
@@ -201,7 +201,7 @@ fn went_apart(repository: &Repository, base: &str) -> Result<String, Error> {
     })
 }
 
-/// Returns a promotion to the effective release for every ReleasePin, sorted by component.
+/// Returns a promotion with the effective release of every ReleasePin, sorted by component.
 fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
     let mut components: Vec<_> = world.components().cloned().collect();
     components.sort();
@@ -219,7 +219,7 @@ fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
     pins.map(promotion).collect()
 }
 
-/// Returns one promotion with its diff of the rendered objects.
+/// Renders a promotion before and after, and returns it with the diff.
 async fn show(
     promotion: &Promotion,
     stage: &Stage<'_>,
@@ -250,14 +250,14 @@ async fn show(
             let rendered = stage
                 .rendered(component, environment, &identity, &mut Vec::new())
                 .await;
-            // The release before may not render; a promotion away from it is still allowed.
+            // If the old release cannot be rendered, this does not forbid a promotion to another release.
             rendered
                 .map(|rendered| objects(&rendered))
                 .unwrap_or_default()
         }
     };
     let diff = diff::diff(&before, &after, &diff::Options::default());
-    // A change of a hold alone changes no object.
+    // A change that touches only holds does not change the rendered objects.
     let is_hold_only = diff.is_empty() && !promotion.holds.is_empty();
     Ok(shown(match is_hold_only {
         true => String::new(),
@@ -265,8 +265,8 @@ async fn show(
     }))
 }
 
-/// Renders the release of a promotion. None: the promotion has no release, or the release cannot be rendered;
-/// then a finding or a warning has the reason.
+/// Renders the release of a promotion. None if the promotion has no release, or if the release cannot be
+/// rendered; then the report has the reason.
 async fn fits(
     promotion: &Promotion,
     stage: &Stage<'_>,
@@ -286,7 +286,8 @@ async fn fits(
             checked.refused.push(error.to_string());
             Ok(None)
         }
-        // Another check reports a missing object; a failed fetch is not an error of the files.
+        // Another check reports a missing object, and a failed fetch is no error in the files. So this is
+        // only a warning.
         Err(error @ (PreviewError::Unresolved { .. } | PreviewError::Body(_))) => {
             checked.warnings.push(format!("not rendered: {error}"));
             Ok(None)

@@ -1,4 +1,4 @@
-//! Shared code of the verbs that change a repository: one commit, and its push.
+//! The code that all verbs share which commit to a repository: preparation, warnings, commit and push.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use crate::subjects::release_pin::repository::{
 };
 use crate::text;
 
-/// Returns the commits of a connection to a repository; None for another target. For another target, the flags
-/// of commits are an error.
+/// Returns the commits of a connection. If the target is no repository: None, or an error if the user gave a
+/// flag that is only valid for commits.
 pub(super) fn of<'a>(
     connection: &'a Connection,
     options: &Options,
@@ -37,8 +37,8 @@ pub(super) fn of<'a>(
     }
 }
 
-/// Returns the file of an object in a repository, relative to the root of the work tree; None for another
-/// target, and for an object that no file contains.
+/// Returns the file of an object, relative to the root of the work tree. None if the target is no repository
+/// or no file contains the object.
 pub(super) fn file_of(connection: &Connection, place: &Place) -> Option<String> {
     let tree = &connection.repository.as_ref()?.tree;
     let resource = &place.kind.resource;
@@ -48,7 +48,7 @@ pub(super) fn file_of(connection: &Connection, place: &Place) -> Option<String> 
     Some(found.path)
 }
 
-/// Says that a verb changed files of a repository without a commit.
+/// Prints that a verb has edited files of a repository and made no commit.
 pub(super) fn say_uncommitted(files: &BTreeSet<String>, say: &mut dyn FnMut(String)) {
     let shown: Vec<&str> = files.iter().take(5).map(String::as_str).collect();
     let more = match files.len() - shown.len() {
@@ -63,7 +63,7 @@ pub(super) fn say_uncommitted(files: &BTreeSet<String>, say: &mut dyn FnMut(Stri
     }
 }
 
-/// Prepares a repository before a plan, and prints a message for each leftover that it cleaned up.
+/// Prepares a repository for a plan, and prints a message if an interrupted action was cleaned up.
 pub(super) async fn begin(
     connection: &Connection,
     options: &Options,
@@ -79,7 +79,7 @@ pub(super) async fn begin(
     Ok(())
 }
 
-/// Warns if the history of a repository is incomplete.
+/// Prints a warning if the clone does not have the whole history.
 pub(super) fn say_where_the_log_ends(connection: &Connection, say: &mut dyn FnMut(String)) {
     let repository = connection.repository.as_ref();
     let incomplete = repository.and_then(Repository::shallow_history);
@@ -89,11 +89,11 @@ pub(super) fn say_where_the_log_ends(connection: &Connection, say: &mut dyn FnMu
         .for_each(say);
 }
 
-/// The largest number of problems of files that a warning lists.
+/// The largest number of problems with files that a warning lists.
 const SHOWN: usize = 5;
 
-/// Warns if files of a repository cannot be read, or have the change of an interrupted action: the ReleasePins
-/// in them are not known.
+/// Prints a warning if files of a repository cannot be parsed or contain the edits of an interrupted action:
+/// then bowline does not know their ReleasePins.
 pub(super) fn say_unread(connection: &Connection, say: &mut dyn FnMut(String)) {
     let Some(repository) = &connection.repository else {
         return;
@@ -107,12 +107,13 @@ pub(super) fn say_unread(connection: &Connection, say: &mut dyn FnMut(String)) {
     }
     if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
         say(format!(
-            "warning: {more} more problems; bowline check lists them"
+            "warning: {more} more problems; list them: bowline check"
         ));
     }
 }
 
-/// Warns if the files have several namespaces, and the user named none: the default one may have no objects.
+/// Prints a warning if the files have several namespaces and the user named none: the default namespace may
+/// have no objects.
 pub(super) fn say_namespaces(
     connection: &Connection,
     options: &Options,
@@ -133,20 +134,25 @@ pub(super) fn say_namespaces(
     }
 }
 
-/// Returns the error for a ReleasePin in a file that is not checked out, or that cannot be read. None: all
-/// files that may have it are read.
+/// Returns the error about a ReleasePin in a file that is not checked out or cannot be parsed. None if no
+/// such file can contain the ReleasePin.
 pub(super) fn not_known(
     connection: &Connection,
     component: &str,
     environment: &str,
 ) -> Option<Error> {
     let tree = &connection.repository.as_ref()?.tree;
-    let why = tree.why_unknown(&connection.namespace, component, environment)?;
+    let unknown = tree.why_unknown(&connection.namespace, component, environment)?;
+    let why = unknown.why;
     let message = format!("the release of {component} in {environment} is not known: {why}");
-    Some(Error::new(Exit::Refused, message).with_hint("bowline check lists the problems"))
+    let hint = match unknown.check_out {
+        Some(command) => format!("check it out: {command}"),
+        None => "list the problems of the files: bowline check".to_owned(),
+    };
+    Some(Error::new(Exit::Refused, message).with_hint(hint))
 }
 
-/// Pushes commits of an earlier run, if the target is a repository and the user gave `--push`.
+/// Pushes the commits of an earlier run, if the target is a repository and the user gave `--push`.
 pub(super) async fn push_again(
     commits: Option<&Commits<'_>>,
     say: &mut dyn FnMut(String),
@@ -163,7 +169,7 @@ pub(super) async fn push_again(
     }
 }
 
-/// Prints the result of a commit. A failed push only changes the exit code, because the commit exists.
+/// Prints the result of a commit. If the push failed, only the exit code changes, because the commit exists.
 pub(super) fn told(committed: &Committed, say: &mut dyn FnMut(String)) -> Exit {
     committed.notes.iter().cloned().for_each(&mut *say);
     say(committed.words());
@@ -223,12 +229,8 @@ impl From<&NotCommitted> for Error {
                 PushError::NotSent { .. } | PushError::Git(_) => Exit::Failed,
             },
         };
-        let hint = error.hint();
-        let error = Error::new(exit, error.to_string());
-        match hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
+        let hints = error.hints().into_iter();
+        hints.fold(Error::new(exit, error.to_string()), Error::and_hint)
     }
 }
 
@@ -238,7 +240,8 @@ impl From<ProposeError> for Error {
     }
 }
 
-/// Returns the error about a definition without a reference, with the command that embeds it.
+/// Returns the error if a release cannot refer to a definition by git, with a hint that names the command to
+/// embed it.
 pub(super) fn no_reference(error: &NoReference, options: &str, address: &Address) -> Error {
     Error::new(Exit::Refused, error.to_string()).with_hint(error.hint(options, address))
 }

@@ -11,7 +11,6 @@ pub struct Arguments {
     shell: Shell,
 }
 
-/// Returns the script for the shell.
 pub fn run(arguments: &Arguments, mut command: Command) -> String {
     let mut script = Vec::new();
     let name = command.get_name().to_owned();

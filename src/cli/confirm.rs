@@ -1,4 +1,4 @@
-//! Asks for the confirmation of a change on the terminal. `engine::confirmation` decides what the user types.
+//! Asks for confirmation on the terminal. [`crate::engine::confirmation`] decides what the user must type.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -6,13 +6,13 @@ use super::error::{Error, Exit};
 use crate::engine::confirmation::{Accepted, Answer, Confirmation, NotConfirmed};
 use crate::text;
 
-/// Returns whether bowline asks: there is a terminal, and no flag confirms in advance.
+/// Returns whether bowline asks: stdin is a terminal, and no flag confirms in advance.
 pub fn asks(flag: bool) -> bool {
     !flag && std::io::stdin().is_terminal()
 }
 
-/// Confirms a change: by a flag, or by the answer to a question below the shown text. Without a terminal,
-/// only a change without a risk is confirmed.
+/// Confirms a change: by the flag, or by the user's answer to a question below the text `shown`. Without a
+/// terminal, only a change without a risk is confirmed.
 pub fn confirm(confirmation: Confirmation, flag: bool, shown: &str) -> Result<Accepted, Error> {
     let confirmation = confirmation.on_a_line();
     if asks(flag) {
@@ -27,13 +27,13 @@ pub fn confirm(confirmation: Confirmation, flag: bool, shown: &str) -> Result<Ac
     checked.map_err(|error| {
         let hint = match error {
             NotConfirmed::Unasked { .. } => "add --yes",
-            _ => "add --reason",
+            _ => "add --reason TEXT",
         };
         Error::new(Exit::Refused, error.to_string()).with_hint(hint)
     })
 }
 
-/// Shows a text and the question, and reads a line.
+/// Prints a text and the question, and reads a line.
 fn ask(confirmation: &Confirmation, shown: &str) -> Result<String, Error> {
     let mut err = std::io::stderr();
     let (shown, wanted) = (text::clean(shown), confirmation.wanted());
@@ -44,14 +44,15 @@ fn ask(confirmation: &Confirmation, shown: &str) -> Result<String, Error> {
     Ok(typed)
 }
 
-/// Checks a typed line. The text above the question has shown the change.
+/// Checks the typed line. The text above the question has shown the change.
 fn answered(confirmation: &Confirmation, typed: &str) -> Result<Accepted, Error> {
     let answer = Answer::Given { typed, shown: true };
     confirmation.check(answer).map_err(|error| match error {
         NotConfirmed::Reason { .. } => {
             let words = confirmation.words.join(" ");
             Error::new(Exit::Refused, "nothing was changed: the reason is missing")
-                .with_hint(format!("type the reason after {words}, or add --reason"))
+                .with_hint(format!("type the reason after {words}"))
+                .and_hint("or add --reason TEXT")
         }
         _ => {
             let message = format!(

@@ -1,4 +1,4 @@
-//! `bowline crds`: the CustomResourceDefinitions of bowline's kinds.
+//! `bowline crds`: prints the CustomResourceDefinitions of bowline's kinds.
 
 use clap::{Args, ValueEnum};
 use kube::ResourceExt;
@@ -18,15 +18,14 @@ pub struct Arguments {
 /// The output formats of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// YAML, a document for each
+    /// YAML, one document for each definition
     Yaml,
-    /// JSON, as a List
+    /// JSON, one List of all definitions
     Json,
-    /// kind/name, one per line
+    /// Only the names, as kind/name, one per line
     Name,
 }
 
-/// Returns the definitions.
 pub fn run(arguments: &Arguments) -> String {
     match arguments.output {
         Form::Yaml => api::crds_yaml(),

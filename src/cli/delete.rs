@@ -1,5 +1,5 @@
-//! `bowline delete`: deletes objects. The uid as precondition protects an object that was created later
-//! with the same name.
+//! `bowline delete`: deletes objects. The uid is a precondition, so a new object with the same name is not
+//! deleted.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -43,7 +43,7 @@ pub struct Arguments {
     /// Do not report objects that do not exist
     #[arg(long)]
     ignore_not_found: bool,
-    /// How to delete the dependents of a deleted object
+    /// What happens to the dependents of a deleted object
     #[arg(long, value_enum, default_value_t = Cascade::Background)]
     cascade: Cascade,
     /// Send a server-side dry run; exit with 3 if something would be deleted
@@ -58,7 +58,7 @@ pub struct Arguments {
     /// Wait until the objects are gone
     #[arg(long)]
     wait: bool,
-    /// How long to wait for all of them (30s, 2m)
+    /// How long --wait waits for all objects together (30s, 2m)
     #[arg(long, value_name = "DURATION", value_parser = super::duration, default_value = "5m")]
     timeout: Duration,
 }
@@ -66,20 +66,20 @@ pub struct Arguments {
 /// The effect on dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Cascade {
-    /// Delete dependents in the background
+    /// The server deletes them after the object
     Background,
-    /// Delete dependents first
+    /// The server deletes them before the object
     Foreground,
-    /// Keep dependents
+    /// The server keeps them
     Orphan,
 }
 
-/// An object to delete, as the lookup found it.
+/// An object to delete.
 struct Condemned {
     place: Place,
     uid: Option<String>,
     origin: Option<String>,
-    /// The production environment that the deletion affects; None if there is none.
+    /// The production environment that the deletion affects; None if it affects none.
     production: Option<String>,
 }
 
@@ -116,7 +116,7 @@ pub async fn run(
     for (place, origin) in places {
         match look(arguments, &connection, place, origin, &address).await {
             Ok(found) => condemned.extend(found),
-            // The other requests would fail in the same way.
+            // The other requests would fail too.
             Err(error) if error.exit == Exit::Unreachable => return Err(error),
             Err(error) => failures.add(error, say),
         }
@@ -180,7 +180,7 @@ pub async fn run(
     })
 }
 
-/// Lists the objects to delete. Objects of files come in reverse order, dependencies last.
+/// Returns the objects to delete. Objects from files come in reverse order, so that dependencies come last.
 async fn places(
     arguments: &Arguments,
     options: &Options,
@@ -195,7 +195,9 @@ async fn places(
             if names.is_empty() {
                 let get = address.bowline(&format!("bowline get {} -o name", text::quoted(&said)));
                 let message = format!("the name of the {said} is missing");
-                return Err(Error::new(Exit::Usage, message).with_hint(format!("{get} lists them")));
+                return Err(
+                    Error::new(Exit::Usage, message).with_hint(format!("list the names: {get}"))
+                );
             }
             let kind = finder.named(&said).await?;
             for name in names {
@@ -215,7 +217,7 @@ async fn places(
     Ok(found)
 }
 
-/// Looks an object up. None: it does not exist, and the user gave `--ignore-not-found`.
+/// Looks up an object. None if it does not exist and the user gave `--ignore-not-found`.
 async fn look(
     arguments: &Arguments,
     connection: &Connection,
@@ -277,7 +279,7 @@ async fn delete(arguments: &Arguments, object: &Condemned) -> Result<(), Error> 
     } = &object.place;
     match objects.delete(name, &parameters).await {
         Ok(_) => Ok(()),
-        // Another client has just deleted it.
+        // Another client has deleted the object after the lookup.
         Err(kube::Error::Api(status)) if status.code == 404 && arguments.ignore_not_found => Ok(()),
         Err(error) => Err(kinds::about(kind, name, error)),
     }
@@ -294,10 +296,11 @@ async fn wait(gone: Vec<Condemned>, cleanups: Vec<Cleanup>) -> Result<(), Error>
     Ok(())
 }
 
-/// A RenderedRelease that a deletion removes, with its uid. Its controller deletes the workloads first.
+/// A RenderedRelease that the deletion removes, by API, name and uid. The controller deletes its workloads
+/// first.
 type Cleanup = (Api<RenderedRelease>, String, String);
 
-/// Finds the RenderedReleases that a deletion in an embedded store removes: those that the user deletes,
+/// Returns the RenderedReleases of an embedded store that a deletion removes: those that the user named,
 /// those that a deleted object owns, and those in a deleted namespace.
 async fn cleanups(
     arguments: &Arguments,
@@ -331,8 +334,8 @@ async fn cleanups(
         .collect())
 }
 
-/// Runs the controllers of an embedded store until they have deleted the workloads. The deletion itself
-/// succeeded, so a failure here is a warning.
+/// Runs the controllers of an embedded store until they have deleted the workloads. The objects are already
+/// deleted, so an error here is a warning.
 async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnMut(String)) {
     if cleanups.is_empty() {
         return;
@@ -340,7 +343,7 @@ async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnM
     let count = cleanups.len();
     let ended = async {
         for (api, name, uid) in cleanups {
-            // After an error of the watch, the controllers do the rest later.
+            // If the watch fails, the controllers delete the workloads the next time they run.
             let _ = await_condition(api, &name, conditions::is_deleted(&uid)).await;
         }
     };
@@ -359,8 +362,8 @@ async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnM
     }
 }
 
-/// Returns the production environment of a ReleasePin or RenderedRelease, or of an Environment itself;
-/// None for other environments and other kinds.
+/// Returns the production environment of a ReleasePin, a RenderedRelease or an Environment; None for other
+/// environments and other kinds.
 async fn production(connection: &Connection, place: &Place) -> Result<Option<String>, Error> {
     let is = |resource: &ApiResource| {
         (&place.kind.resource.group, &place.kind.resource.plural)
@@ -392,7 +395,7 @@ async fn production(connection: &Connection, place: &Place) -> Result<Option<Str
     Ok(production.then(|| name.to_owned()))
 }
 
-/// Asks for a confirmation on a terminal. Without a terminal, a deletion from production is an error.
+/// Asks for confirmation on a terminal. Without a terminal, a deletion that affects production is refused.
 fn confirm_all(condemned: &[Condemned], connection: &Connection) -> Result<(), Error> {
     let production = condemned
         .iter()

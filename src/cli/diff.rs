@@ -1,7 +1,7 @@
-//! `bowline diff`: compares two environments, two revisions of a ReleasePin, the rendered with the live
-//! objects, or two releases.
+//! `bowline diff`: compares two environments, two revisions of a ReleasePin, rendered with live objects, or
+//! two releases.
 //!
-//! Each form collects two sides of objects and passes them to the engine's diff. Nothing is written.
+//! Each form reads two sides of objects and compares them with the diff of the engine. It writes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -24,27 +24,29 @@ use crate::subjects::release_pin::revisions::Subject;
 /// The arguments of `diff`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     component: Option<String>,
-    /// Compare the effective release of this environment with that of another one; for a workload, the older revision
+    /// The environment whose effective release is the old side; needs --to. For a workload: the older revision
     #[arg(long, value_name = "ENVIRONMENT", conflicts_with_all = ["environment", "release"])]
     from: Option<String>,
-    /// The other environment; for a workload, the newer revision
+    /// The environment whose effective release is the new side; needs --from. For a workload: the newer
+    /// revision
     #[arg(long, value_name = "ENVIRONMENT")]
     to: Option<String>,
-    /// Compare two revisions in this environment [default: the previous with the current]
+    /// Compare two revisions of the component in this environment [default: the previous revision with the
+    /// current one]
     #[arg(short, long, value_name = "NAME", conflicts_with = "release")]
     environment: Option<String>,
-    /// The older revision
+    /// The number of the older revision; needs --environment
     #[arg(long, value_name = "N", requires = "environment")]
     from_revision: Option<i64>,
-    /// The newer revision
+    /// The number of the newer revision; needs --environment
     #[arg(long, value_name = "N", requires = "environment")]
     to_revision: Option<i64>,
-    /// Compare the rendered manifests of the environment with the live objects
+    /// Compare the rendered manifests of the component with the live objects; needs --environment
     #[arg(long, requires = "environment", conflicts_with_all = ["from_revision", "to_revision"])]
     live: bool,
-    /// Compare the definitions of two releases
+    /// Compare the definitions of these two releases
     #[arg(long, num_args = 2, value_names = ["RELEASE", "RELEASE"], conflicts_with = "component")]
     release: Vec<String>,
     #[command(flatten)]
@@ -59,16 +61,16 @@ pub struct Show {
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Form::Text)]
     output: Form,
-    /// Show fields that servers and controllers write, and reorderings
+    /// Show noise too: fields that servers and controllers write, and reorderings
     #[arg(long)]
     noise: bool,
-    /// The number of unchanged lines around a change
+    /// The number of unchanged lines to show around a change
     #[arg(long, value_name = "N", default_value_t = 3)]
     context_lines: usize,
-    /// How long the comparison may take; after that bowline compares whole blocks
+    /// Compare single lines and words for this long; afterwards bowline compares whole blocks
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = super::duration)]
     deadline: Duration,
-    /// Exit with 3 if something differs
+    /// Exit with 3, not with 0, if something differs
     #[arg(long)]
     exit_code: bool,
 }
@@ -76,25 +78,25 @@ pub struct Show {
 /// The output formats of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Readable text, by object
+    /// Text for people, object by object
     Text,
     /// A unified diff of each object's YAML
     Unified,
-    /// JSON, with fields, lines and words
+    /// JSON with the changed fields, lines and words
     Json,
-    /// The same as YAML
+    /// The content of json, as YAML
     Yaml,
 }
 
 impl Arguments {
-    /// Returns the subject that the user named with its kind, such as deploy/web; None if the user named a
+    /// Returns the subject if the user named it with its kind, such as `deploy/web`; None if the user named a
     /// component.
     pub(super) fn subject(&self) -> Option<Named> {
         named_by(self.component.as_ref())
     }
 }
 
-/// Returns the difference. A message through `say` names the two sides.
+/// Returns the difference as output. Prints a message through `say` that names the two sides.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -157,7 +159,9 @@ pub async fn run(
         }
         _ => {
             return Err(Error::new(Exit::Usage, "diff needs two sides to compare")
-                .with_hint("--from A --to B, --environment E, or --release R1 R2"));
+                .with_hint("two environments: --from A --to B")
+                .and_hint("two revisions in an environment: -e NAME")
+                .and_hint("two releases: --release A B"));
         }
     };
     let sides = noticed(notes, sides, say)?;
@@ -165,7 +169,7 @@ pub async fn run(
 }
 
 impl Show {
-    /// Prints the descriptions of the two sides, and returns their difference.
+    /// Prints the titles of the two sides, and returns their difference as output.
     pub fn print(&self, sides: &Sides, say: &mut dyn FnMut(String)) -> Result<Outcome, Error> {
         for (word, side) in [("before", &sides.before), ("after", &sides.after)] {
             say(format!("{word}: {}, read {:.0}", side.what, side.read));
@@ -204,7 +208,7 @@ fn value(sides: &Sides, found: &diff::Diff) -> Value {
     value
 }
 
-/// Opens a read-only connection to a data plane by its context in the kubeconfig.
+/// Opens a read-only connection to a data plane, by its kubeconfig context.
 async fn data_plane(
     context: String,
     options: &Options,
@@ -216,7 +220,7 @@ async fn data_plane(
         repo: None,
         namespace: None,
         readonly: true,
-        // A data plane needs none of bowline's kinds.
+        // A data plane need not have the CRDs of bowline.
         kinds: Vec::new(),
         ..options.clone()
     };
@@ -224,10 +228,9 @@ async fn data_plane(
     Ok((connection.client, connection.target.to_string()))
 }
 
-/// A function that returns the current time.
 pub type Clock = fn() -> Timestamp;
 
-/// Prints the warnings of a lookup, and returns its result.
+/// Prints the notes of a lookup as warnings, and returns its result.
 pub fn noticed<T>(
     notes: Vec<String>,
     found: Result<T, CompareError>,

@@ -1,4 +1,4 @@
-//! Exit codes and errors as users read them: `error:` what happened, `hint:` what to do.
+//! Exit codes, and errors in the form that users read: `error:` says what happened, `hint:` what to do next.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -10,24 +10,19 @@ use crate::controllers::beside::BesideError;
 use crate::engine::subject::command::SubjectError;
 use crate::text;
 
-/// The exit codes of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// The command succeeded.
     Done = 0,
-    /// The command failed.
     Failed = 1,
-    /// The command line is wrong.
     Usage = 2,
-    /// A dry run found that something would change.
+    /// A dry run found that bowline would change something.
     Changes = 3,
-    /// Another client was faster, or the read data is stale.
+    /// Another client changed the object first, or the read data is out of date.
     Conflict = 4,
-    /// A rule refuses the change: a hold, a path, a bad release; or the cluster does not have bowline's
-    /// kinds.
+    /// A rule refuses the change, for example a hold or a missing path; or the cluster does not have the CRDs
+    /// of bowline.
     Refused = 5,
-    /// The user has no permission.
     NotAllowed = 6,
     /// The target does not answer.
     Unreachable = 7,
@@ -52,14 +47,13 @@ impl From<Failure> for Exit {
     }
 }
 
-/// The error of a command.
+/// The error of a verb.
 #[derive(Debug)]
 pub struct Error {
-    /// The exit code.
     pub exit: Exit,
-    /// The description of the error.
+    /// The text after `error:`.
     pub message: String,
-    /// The hints for the user, each printed as `hint:`.
+    /// The next steps for the user, each printed after `hint:`.
     pub hints: Vec<String>,
     output_closed: bool,
 }
@@ -75,12 +69,12 @@ impl Error {
         }
     }
 
-    /// Returns whether the program that reads our output has closed it, which is no failure of bowline.
+    /// Returns whether the program that reads stdout has closed the pipe, which is no failure.
     pub fn is_broken_pipe(&self) -> bool {
         self.output_closed
     }
 
-    /// Replaces the hints with one.
+    /// Replaces all hints by one.
     pub fn with_hint(self, hint: impl Into<String>) -> Error {
         Error {
             hints: vec![hint.into()],
@@ -88,7 +82,7 @@ impl Error {
         }
     }
 
-    /// Adds a hint, unless the error has it already.
+    /// Adds a hint, unless the error already has it.
     pub fn and_hint(mut self, hint: impl Into<String>) -> Error {
         let hint = hint.into();
         if !self.hints.contains(&hint) {
@@ -97,7 +91,7 @@ impl Error {
         self
     }
 
-    /// Prints the error, each hint as a message of its own; `say` cleans the text.
+    /// Prints the error and its hints as separate messages. `say` removes control characters.
     pub fn tell(&self, say: &mut dyn FnMut(String)) {
         say(format!("error: {}", self.message));
         for hint in &self.hints {
@@ -116,10 +110,9 @@ impl fmt::Display for Error {
 
 impl From<connect::Error> for Error {
     fn from(error: connect::Error) -> Error {
-        let (exit, hint) = (error.failure().into(), error.hint());
         Error {
-            hints: hint.into_iter().collect(),
-            ..Error::new(exit, error.to_string())
+            hints: error.hints(),
+            ..Error::new(error.failure().into(), error.to_string())
         }
     }
 }
@@ -135,8 +128,8 @@ impl From<&kube::Error> for Error {
         let exit = connect::failure(error).into();
         let said = Error::new(exit, connect::explain(error));
         match exit {
-            Exit::Unreachable => said.with_hint("check the connection with kubectl cluster-info"),
-            Exit::Refused => said.with_hint("bowline install installs bowline's kinds"),
+            Exit::Unreachable => said.with_hint("check the connection: kubectl cluster-info"),
+            Exit::Refused => said.with_hint("install bowline's kinds: bowline install"),
             _ => said,
         }
     }
@@ -163,7 +156,7 @@ impl From<BesideError> for Error {
             BesideError::Lock(error) => error.into(),
             BesideError::Watch(error) => error.into(),
             error @ BesideError::NotObserved => Error::new(Exit::Failed, error.to_string())
-                .with_hint("BOWLINE_LOG=info shows what the controllers do"),
+                .with_hint("repeat the command with the log of the controllers: BOWLINE_LOG=info"),
         }
     }
 }
@@ -177,12 +170,12 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// The failures of a command that continues after an error.
+/// The failures of a verb that continues after an error.
 #[derive(Debug, Default)]
 pub struct Failures(Option<Exit>);
 
 impl Failures {
-    /// Prints an error and remembers its exit code.
+    /// Prints an error and records its exit code.
     pub fn add(&mut self, error: Error, say: &mut dyn FnMut(String)) {
         self.0 = match self.0 {
             Some(exit) if exit != error.exit => Some(Exit::Failed),
@@ -191,18 +184,20 @@ impl Failures {
         error.tell(say);
     }
 
-    /// Returns whether nothing failed.
+    /// Returns whether there was no failure.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the exit code: that of all failures if they agree, otherwise `Failed`.
+    /// Returns the exit code of all failures if they have the same one, otherwise `Failed`. Without a
+    /// failure, returns `Done`.
     pub fn exit(&self) -> Exit {
         self.0.unwrap_or(Exit::Done)
     }
 }
 
-/// Translates the error of a verb on a subject, and adds the next step. The commands in it name the target.
+/// Converts the error of a verb on a subject, and adds the next step. The commands in hints contain the flags
+/// of the target.
 pub(super) fn of_subject(error: SubjectError, address: &Address) -> Error {
     let message = error.to_string();
     match error {
@@ -211,8 +206,8 @@ pub(super) fn of_subject(error: SubjectError, address: &Address) -> Error {
         SubjectError::Missing { .. } => {
             let list = address.bowline("bowline get deployments,statefulsets,daemonsets");
             let hint = match address.is_cluster() {
-                true => format!("{list} lists them"),
-                false => "the target is an embedded store, which runs nothing; name a cluster with --context NAME or --kubeconfig FILE".to_owned(),
+                true => format!("list them: {list}"),
+                false => "the target is an embedded store, which runs nothing; name a cluster: --context NAME".to_owned(),
             };
             Error::new(Exit::Failed, message).with_hint(hint)
         }

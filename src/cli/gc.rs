@@ -1,4 +1,4 @@
-//! `bowline gc`: deletes releases and snapshots that nothing uses any more.
+//! `bowline gc`: deletes releases and snapshots that nothing uses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,22 +26,22 @@ use crate::text;
 /// The arguments of `gc`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The components [default: all]
+    /// The components whose releases and snapshots gc may delete [default: all]
     components: Vec<String>,
-    /// How many of the newest releases of a component to keep [default: the pipeline's retention, else the
+    /// Keep this many of the newest releases of each component [default: the pipeline's retention, else the
     /// number of environments plus 2]
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
-    /// The minimum age of a release that gc may delete [default: the pipeline's retention, else 30d]
+    /// Delete only releases that are older than this (30d, 12h) [default: the pipeline's retention, else 30d]
     #[arg(long, value_name = "AGE", value_parser = age)]
     min_age: Option<Duration>,
-    /// The reason; the audit trail records it
+    /// The reason for the change; the audit trail records it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Print the plan and delete nothing; exit with 3 if something would be deleted
     #[arg(long, conflicts_with = "confirm")]
     dry_run: bool,
-    /// Do not ask for confirmation
+    /// Delete without asking for confirmation
     #[arg(short = 'y', long, visible_alias = "yes")]
     confirm: bool,
     /// The output format
@@ -55,7 +55,7 @@ fn age(text: &str) -> Result<Duration, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Plans the collection, prints the plan, and deletes after a confirmation.
+/// Plans gc, prints the plan, asks for confirmation and deletes.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -115,7 +115,9 @@ pub async fn run(
     let accepted = confirm::confirm(confirmation, arguments.confirm, &question);
     let accepted = accepted.map_err(|error| match confirm::asks(arguments.confirm) {
         true => error,
-        false => error.with_hint("--dry-run lists them; --confirm deletes them"),
+        false => error
+            .with_hint("list them: --dry-run")
+            .and_hint("delete them: --confirm"),
     })?;
     let confirmed = Confirmed::new(Box::new(planned), files, accepted);
     let (user, clock) = (&server.user, server.clock());
@@ -130,7 +132,7 @@ pub async fn run(
     }
 }
 
-/// Returns the collection that this verb plans.
+/// Returns the gc plan of a planned `gc` command.
 fn collection(planned: &PlannedCommand) -> &Collection {
     match planned {
         PlannedCommand::Collection(collection) => collection,
@@ -140,7 +142,8 @@ fn collection(planned: &PlannedCommand) -> &Collection {
     }
 }
 
-/// Returns the error of a collection that could not be planned. A component can exist without a release.
+/// Returns the error of a gc that could not be planned. For a component that exists but has no release, the
+/// error says so.
 async fn not_collected(error: NotPlanned, connection: &Connection, address: &Address) -> Error {
     if let NotPlanned::Refused(refusals) = &error
         && let [Refusal::NoComponent { component, .. }] = refusals.as_slice()
@@ -151,7 +154,7 @@ async fn not_collected(error: NotPlanned, connection: &Connection, address: &Add
     not_planned(error, address)
 }
 
-/// The inputs for the execution of a collection.
+/// The values that the execution of a gc plan needs.
 struct Run<'a> {
     service: Service<'a>,
     address: Address,
@@ -159,7 +162,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Deletes the files of the collected releases, in one commit.
+    /// Deletes the files of the releases in one commit.
     async fn commit(
         &self,
         commits: &Commits<'_>,
@@ -292,7 +295,7 @@ fn shown(plan: &Collection, files: Option<&Proposal>, format: Format) -> String 
         Format::Table | Format::Wide => {
             let header = ["NAME", "COMPONENT", "SIZE", "AGE", "DELETE", "WHY"];
             let mut rows = vec![header.map(str::to_owned).to_vec()];
-            // The deletions are the last lines, directly above the question.
+            // The objects to delete are the last rows, directly above the question.
             rows.extend(all().filter(|found| !found.goes()).map(row));
             rows.extend(all().filter(|found| found.goes()).map(row));
             output::table(&rows)
@@ -325,7 +328,7 @@ fn value(plan: &Collection) -> Value {
     json!({"frees": plan.frees(), "keep": plan.keep, "objects": objects.collect::<Vec<_>>()})
 }
 
-/// Returns how many objects and bytes can be deleted, as text.
+/// Returns as text how many objects and bytes gc would delete.
 fn summary(plan: &Collection) -> Vec<String> {
     let all = plan.releases.len() + plan.snapshots.len();
     let going = plan.going().count();

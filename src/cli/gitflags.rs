@@ -9,33 +9,32 @@ use super::connect::{Connection, Environment};
 use super::error::{Error, Exit};
 use crate::resolve::git::{Allowed, Git, Settings};
 
-/// The heading of the flags of git in the help.
+/// The heading of these flags in the help.
 pub(super) const GIT: &str = "Git";
 
 /// The flags for reading git references.
 #[derive(Args, Debug, Default)]
 pub struct GitFlags {
-    /// Allow git references to repositories on this machine (file:// or loopback)
+    /// Allow git references to repositories on this machine (file:// and loopback addresses)
     #[arg(long, help_heading = GIT)]
     allow_file_repositories: bool,
-    /// A directory with one token file per host
+    /// A directory with one file per git host, which is named HOST and contains its token
     #[arg(long, value_name = "DIR", env = "BOWLINE_GIT_TOKENS", help_heading = GIT)]
     git_tokens: Option<PathBuf>,
 }
 
-/// Returns a reader that never connects to a repository, for the verbs that read no git reference.
+/// Returns a reader that never contacts a git server, for verbs that need no git reference.
 pub fn no_git() -> Git {
     Git::new(Settings::new(PathBuf::new())).offline()
 }
 
 impl GitFlags {
-    /// Creates the reader of git references for a target. If the target is a repository, the reader looks
-    /// for commits in its work tree first.
+    /// Creates the reader of git references for a target. If the target is a repository, the reader first
+    /// looks for commits in its work tree.
     pub fn on(&self, connection: &Connection, environment: &Environment) -> Result<Git, Error> {
         Ok(self.git(environment)?.beside(connection.work_tree()))
     }
 
-    /// Creates the reader of git references.
     pub fn git(&self, environment: &Environment) -> Result<Git, Error> {
         let Some(cache) = &environment.cache_dir else {
             return Err(Error::new(

@@ -1,4 +1,4 @@
-//! The flags that every verb has: they choose the target and how requests are sent.
+//! The flags that every verb has. They select the target and configure its requests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use super::gitflags::GIT;
 use crate::api::names;
 use crate::connect::{Options, StoreFile};
 
-/// The flags of the commit that a verb makes on a repository.
+/// The flags for the commit that a verb makes in a repository.
 const OF_THE_COMMIT: [&str; 3] = ["branch", "push", "remote"];
 
-/// The verbs that make commits on a repository.
+/// The verbs that make commits in a repository.
 const COMMITS: [&str; 10] = [
     "deploy", "promote", "rollback", "pin", "unpin", "undo", "mark", "gc", "create", "release",
 ];
@@ -21,13 +21,13 @@ const COMMITS: [&str; 10] = [
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Target")]
 pub(super) struct Global {
-    /// The context of the kubeconfig to use
+    /// Use this context of the kubeconfig [default: the current context]
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "embedded")]
     context: Option<String>,
-    /// The kubeconfig file to use
+    /// Use this kubeconfig file [default: the files in KUBECONFIG, else ~/.kube/config]
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
     kubeconfig: Option<PathBuf>,
-    /// Use the embedded store, in FILE or in the data directory
+    /// Use the embedded store instead of a cluster [default FILE: bowline.db in your data directory]
     #[arg(
         long,
         global = true,
@@ -36,16 +36,16 @@ pub(super) struct Global {
         require_equals = true
     )]
     embedded: Option<Option<PathBuf>>,
-    /// Use the git work tree of DIR; each action on releases makes a commit
+    /// Use the git work tree of DIR as the target; actions such as promote make a commit there
     #[arg(long, global = true, value_name = "DIR", conflicts_with = "embedded")]
     repo: Option<PathBuf>,
-    /// Commit to this branch instead of the current one; bowline creates it if it does not exist
+    /// Commit to this branch, and create it if it does not exist; needs --repo [default: the current branch]
     #[arg(long, global = true, value_name = "NAME", help_heading = GIT)]
     branch: Option<String>,
-    /// Push the commit
+    /// Push the branch with the new commit to the branch of the same name on the remote; needs --repo
     #[arg(long, global = true, help_heading = GIT)]
     push: bool,
-    /// Push to this remote [default: the branch's upstream]
+    /// Push to this remote, a name or an address; needs --push [default: the branch's remote, else origin]
     #[arg(
         long,
         global = true,
@@ -54,21 +54,22 @@ pub(super) struct Global {
         help_heading = GIT
     )]
     remote: Option<String>,
-    /// The namespace to work in
+    /// Use this namespace [default: the namespace of the context or the repository, else default]
     #[arg(short, long, global = true, value_name = "NAME", value_parser = namespace)]
     namespace: Option<String>,
-    /// The user to act as
+    /// Send requests in the name of this user (impersonation) [default: your own user]
     #[arg(long = "as", global = true, value_name = "USER", value_parser = user)]
     impersonate: Option<String>,
     /// Send no request that could change anything
     #[arg(long, global = true)]
     readonly: bool,
-    /// How long one request may take (30s, 2m)
+    /// Cancel a request that takes longer than this (30s, 2m) [default: 30s until the answer begins, 2m for its
+    /// content]
     #[arg(long, global = true, value_name = "DURATION", value_parser = super::duration)]
     request_timeout: Option<Duration>,
 }
 
-/// Hides the flags of commits in the help of the verbs that make none.
+/// Hides the flags for commits in the help of verbs that make no commit.
 pub(super) fn hide_ignored(command: Command) -> Command {
     fn hide(verb: Command, commits: bool) -> Command {
         let commits = commits || COMMITS.contains(&verb.get_name());
@@ -79,11 +80,11 @@ pub(super) fn hide_ignored(command: Command) -> Command {
                     false => argument,
                 },
             );
-        // A verb of `mark` makes commits, whatever its name is.
+        // All verbs below `mark` make commits.
         let all = verb.get_name() == "mark";
         verb.mut_subcommands(|verb| hide(verb, all))
     }
-    // clap copies the global flags to the verbs only in this call.
+    // clap copies the global flags to the verbs in this call.
     let mut command = command;
     command.build();
     command.mut_subcommands(|verb| hide(verb, false))

@@ -1,4 +1,4 @@
-//! `bowline history`: the revisions of a ReleasePin with start, author and health.
+//! `bowline history`: prints the revisions of a subject with start, author and health.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -14,9 +14,9 @@ use crate::subjects::release_pin::revisions::{NoSubject, Subject};
 /// The arguments of `history`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     component: Option<String>,
-    /// The environment of the component
+    /// The environment of the component; a workload needs none
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
     /// The output format
@@ -25,14 +25,14 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the subject that the user named with its kind, such as deploy/web; None if the user named a
+    /// Returns the subject if the user named it with its kind, such as `deploy/web`; None if the user named a
     /// component.
     pub(super) fn subject(&self) -> Option<Named> {
         named_by(self.component.as_ref())
     }
 }
 
-/// Returns the revisions of a ReleasePin or of a workload, newest first.
+/// Prints the revisions of a ReleasePin or of a workload, newest first.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,

@@ -1,9 +1,10 @@
-//! Finds a flag that its verb would ignore. Such a flag is a usage error, because the user expects an effect.
+//! Finds a flag that would have no effect for its verb. Such a flag is a usage error, because the user
+//! expects an effect.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-/// The flags of the terminal UI; they belong after a verb that opens it.
+/// The flags of the terminal UI. They must come after a verb that opens it.
 const OF_THE_SCREENS: [(&str, &str); 4] = [
     ("theme", "--theme"),
     ("keymap", "--keymap"),
@@ -11,7 +12,7 @@ const OF_THE_SCREENS: [(&str, &str); 4] = [
     ("mouse", "--mouse"),
 ];
 
-/// The flags that choose a target and configure its requests.
+/// The flags that select a target and configure its requests.
 const OF_THE_TARGET: [(&str, &str); 11] = [
     ("context", "--context"),
     ("kubeconfig", "--kubeconfig"),
@@ -26,7 +27,7 @@ const OF_THE_TARGET: [(&str, &str); 11] = [
     ("request_timeout", "--request-timeout"),
 ];
 
-/// The flags of commits in a repository.
+/// The flags for commits in a repository.
 const OF_COMMITS: [(&str, &str); 3] = [
     ("branch", "--branch"),
     ("push", "--push"),
@@ -39,8 +40,7 @@ const COMMITTING: [&str; 8] = [
 ];
 const COMMITTING_OF_RELEASE: [&str; 2] = ["create", "gc"];
 
-/// Returns the message about the first flag that the verb of a command line would ignore; None if there is
-/// no such flag.
+/// Returns the message about the first flag that would have no effect; None if all flags have an effect.
 pub(super) fn flags(matches: &ArgMatches, has_terminal: bool) -> Option<String> {
     let (verb, own) = matches.subcommand()?;
     if let Some(flag) = first(matches, &OF_THE_SCREENS) {
@@ -81,7 +81,7 @@ fn makes_commit(verb: &str, own: &ArgMatches) -> bool {
         || verb == "release" && of_release().is_some_and(|it| COMMITTING_OF_RELEASE.contains(&it))
 }
 
-/// Returns the first of these flags that the command line contains for a verb or for one of its subcommands.
+/// Returns the first of these flags that the user gave for a verb or its subcommands.
 fn first_of_all(own: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'static str> {
     let mut given = Some(own);
     while let Some(matches) = given {
@@ -93,8 +93,8 @@ fn first_of_all(own: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'st
     None
 }
 
-/// Returns the first of these flags that the command line contains. A value from an environment variable is no
-/// flag.
+/// Returns the first of these flags that the user gave on the command line. A value from an environment
+/// variable is no flag.
 fn first(matches: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'static str> {
     let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let mut flags = flags.iter();

@@ -1,4 +1,4 @@
-//! `bowline man`: the manual, generated from the help texts.
+//! `bowline man`: generates the manual pages from the help texts.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::error::{Error, Exit};
 /// The arguments of `man`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The directory for one page per verb [default: print the main page]
+    /// Write one page per verb into this directory [default: print the main page]
     directory: Option<PathBuf>,
 }
 
@@ -22,7 +22,7 @@ impl Arguments {
     }
 }
 
-/// Writes the pages, or returns the main page.
+/// Writes the pages to the directory. Without a directory, returns the main page.
 pub fn run(arguments: &Arguments, command: Command) -> Result<String, Error> {
     let Some(directory) = &arguments.directory else {
         let mut page = Vec::new();

@@ -1,4 +1,4 @@
-//! The objects in the files of `-f`, each with its file and line.
+//! Reads the objects in the files of `-f`, each with its file and line.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,25 +10,20 @@ use super::kinds::check_name;
 use crate::api::lists;
 use crate::subjects::release_pin::catalog;
 
-/// An object in a file.
 #[derive(Debug, PartialEq)]
 pub struct Manifest {
-    /// The file and the line.
+    /// The location: file and line.
     pub origin: String,
-    /// The apiVersion.
     pub api_version: String,
-    /// The kind.
     pub kind: String,
-    /// The namespace, if the object names one.
+    /// The namespace; None if the object names none.
     pub namespace: Option<String>,
-    /// The name.
     pub name: String,
-    /// The whole object.
     pub value: Value,
 }
 
 impl Manifest {
-    /// Reads the fields that every object must have.
+    /// Reads apiVersion, kind, namespace and name of an object. Fails if a required one is missing.
     pub fn new(origin: String, value: Value) -> Result<Manifest, Error> {
         let text = |pointer: &str| {
             let text = value.pointer(pointer).and_then(Value::as_str);
@@ -58,30 +53,30 @@ impl Manifest {
         })
     }
 
-    /// Returns whether other objects can depend on this object: a namespace or a CustomResourceDefinition.
+    /// Returns whether other objects can depend on this object: it is a Namespace or a
+    /// CustomResourceDefinition.
     pub fn comes_first(&self) -> bool {
         self.is_crd() || (self.kind == "Namespace" && self.api_version == "v1")
     }
 
-    /// Returns whether the object is a CustomResourceDefinition.
     pub fn is_crd(&self) -> bool {
         self.kind == "CustomResourceDefinition"
             && self.api_version.starts_with("apiextensions.k8s.io/")
     }
 }
 
-/// Puts the file and line of a manifest before an error about it.
+/// Adds the location of an object to the message of an error.
 pub fn at(origin: &str, mut error: Error) -> Error {
     error.message = format!("{origin}: {}", error.message);
-    // The command line is correct; the content of the file is wrong.
+    // The command line was correct, so this is no usage error.
     if error.exit == Exit::Usage {
         error.exit = Exit::Failed;
     }
     error
 }
 
-/// Reads files, directories and, as `-`, stdin. Reports a file that it cannot read as a failure, and
-/// returns the other objects, namespaces and CustomResourceDefinitions first.
+/// Reads files, directories and, for `-`, stdin. Reports a file that cannot be read as a failure. Returns the
+/// other objects, Namespaces and CustomResourceDefinitions first.
 pub fn read(
     paths: &[String],
     recursive: bool,
@@ -144,7 +139,7 @@ fn texts(path: &str, recursive: bool) -> Result<Vec<Text>, Error> {
         let error = Error::new(Exit::Failed, format!("no YAML or JSON files in {path}"));
         return Err(match recursive {
             true => error,
-            false => error.with_hint("-R reads those in the directories below it too"),
+            false => error.with_hint("read the directories below it too: -R"),
         });
     }
     let text = |file: &std::path::PathBuf| {
@@ -154,7 +149,7 @@ fn texts(path: &str, recursive: bool) -> Result<Vec<Text>, Error> {
     Ok(files.iter().map(text).collect())
 }
 
-/// Returns the objects of a document; a list gives each of its items, an empty document gives none.
+/// Returns the objects of a YAML document: the items of a list, nothing for an empty document.
 fn expand(origin: &str, value: Value) -> Vec<Result<Manifest, Error>> {
     let values = lists::objects(value).into_iter().map(|item| item.value);
     let values = values.filter(|value| !value.is_null());

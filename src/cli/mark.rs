@@ -30,9 +30,9 @@ pub enum Verb {
 /// The arguments of both verbs.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The release
+    /// The name of the release
     release: String,
-    /// The reason for the mark
+    /// The reason for the mark; required to mark a release bad, and to mark a bad release good
     #[arg(long, visible_alias = "note", value_name = "TEXT")]
     reason: Option<String>,
     /// Change nothing; exit with 3 if something would change
@@ -47,14 +47,14 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the text above the question.
+    /// Returns the text above the question for confirmation.
     fn question(&self, verdict: Verdict) -> String {
         let reason = self.reason.iter().map(|reason| format!(" ({reason})"));
         let (word, reason) = (marking::word(verdict), reason.collect::<String>());
         format!("Marks {} {word}{reason}.\n", self.release)
     }
 
-    /// Prints the result for the release.
+    /// Prints the result of the mark.
     fn print(&self, verdict: Verdict, reason: Option<&str>, result: &str) -> String {
         let (release, word) = (text::line(&self.release), marking::word(verdict));
         let value = json!({
@@ -75,12 +75,12 @@ impl Arguments {
     }
 }
 
-/// The results of a mark; the last one is that of a dry run.
+/// The results of a mark in the output; `planned` is the result of a dry run.
 const DONE: &str = "done";
 const UNCHANGED: &str = "unchanged";
 const PLANNED: &str = "planned";
 
-/// Plans, asks for a confirmation, and marks the release.
+/// Plans a mark, asks for confirmation, and marks the release.
 pub async fn run(
     verb: &Verb,
     options: &Options,

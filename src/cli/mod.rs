@@ -1,7 +1,6 @@
 //! The command line: all code that reads arguments or prints.
 //!
-//! Each verb has a file. The verb gets its arguments, the options of the connection and a writer. Results
-//! go to stdout and their format is stable; messages for the user go to stderr.
+//! Each verb has a file. Results go to stdout in a stable format; messages for the user go to stderr.
 
 mod actions;
 mod apply;
@@ -46,6 +45,10 @@ mod theme;
 mod uninstall;
 mod version;
 
+// `crate::engine` is the engine in every package.
+use bowline_controllers as controllers;
+use bowline_core::{api, connect, engine, fixture, git, gitops, resolve, subjects, text};
+
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -54,9 +57,9 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::future::BoxFuture;
 
-use crate::connect::{self, Environment, Options, plugin};
+use crate::connect::{Environment, Options, StoreWaits, plugin};
 use crate::resolve::git::Git;
-use crate::text::{self, CleanWriter};
+use crate::text::CleanWriter;
 use controller::LogFormat;
 use error::{Error, Exit};
 use global::Global;
@@ -89,9 +92,9 @@ enum Verb {
     Screenshot(screenshot::Arguments),
     /// Show the matrix: which release runs in which environment
     Status(status::Arguments),
-    /// Show the revisions of a component in an environment, and who made them
+    /// Show the revisions of a component in an environment, or of a workload, and who made them
     History(history::Arguments),
-    /// Compare environments, revisions, releases, or rendered with live objects
+    /// Compare two environments, revisions or releases, or the rendered manifests with the live objects
     Diff(diff::Arguments),
     /// List and compare the revisions of a subject
     #[command(subcommand, visible_alias = "revision")]
@@ -108,7 +111,7 @@ enum Verb {
     Check(check::Arguments),
     /// Print objects of any kind
     Get(get::Arguments),
-    /// Apply the objects of files by server-side apply
+    /// Create or change the objects of files, by server-side apply
     Apply(apply::Arguments),
     /// Delete objects by name or by file
     Delete(delete::Arguments),
@@ -122,7 +125,7 @@ enum Verb {
     Controller(controller::Arguments),
     /// Serve the embedded store over HTTP, for kubectl and other clients
     Serve(serve::Arguments),
-    /// Import themes of other programs
+    /// Import a theme of another program
     #[command(subcommand)]
     Theme(theme::Verb),
     /// Print the version of the program and, with --server, of the target
@@ -141,28 +144,27 @@ enum Verb {
     },
 }
 
-/// The functions that open screens. The program passes them in, because the two front ends do not import
-/// each other.
+/// The functions that open screens. The main program passes them in, because `cli` does not depend on `tui`.
 pub struct Screens {
-    /// Opens the terminal UI on a target, until the user quits.
+    /// Opens the terminal UI on a target. Returns when the user quits.
     pub open: fn(Options, Environment, Git, Interactive) -> Opened,
-    /// Draws a screen of a target without a terminal.
+    /// Draws a screen on a target without a terminal, and returns its text.
     pub draw: fn(Options, Environment, Git, screenshot::Arguments) -> Drawn,
 }
 
-/// The future of a drawn screen.
+/// The future of [`Screens::draw`].
 pub type Drawn = BoxFuture<'static, Result<String, ScreenError>>;
 
-/// The future of the terminal UI. Its result is an error if the UI failed.
+/// The future of [`Screens::open`].
 pub type Opened = BoxFuture<'static, Result<(), ScreenError>>;
 
-/// The reason why a screen could not open.
+/// The reason why a screen failed.
 pub enum ScreenError {
     /// The connection to the target failed.
     Connect(connect::Error),
-    /// The terminal is not usable.
+    /// The terminal cannot be used. Contains the reason.
     Terminal(String),
-    /// A signal ended the program.
+    /// This signal ended the program.
     Signal(i32),
 }
 
@@ -172,7 +174,7 @@ pub struct Interactive {
     /// The theme of the terminal UI [default: follows the terminal's background]
     #[arg(long, value_name = "NAME", env = "BOWLINE_THEME")]
     pub theme: Option<String>,
-    /// The keymap of the terminal UI; your keymap.toml can change single keys of it
+    /// The keymap of the terminal UI: default or emacs; your keymap.toml can change single keys of it
     #[arg(long, value_name = "NAME", env = "BOWLINE_KEYMAP")]
     pub keymap: Option<String>,
     /// Draw only ASCII characters
@@ -186,18 +188,16 @@ pub struct Interactive {
     pub tour: bool,
 }
 
-/// Returns the clap command of the program, for the table of texts.
-#[cfg(test)]
-pub(crate) fn command() -> clap::Command {
+/// Returns the clap command of the program, for the test that lists all texts.
+pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Returns the clap command that parses command lines and prints the help.
+/// Returns the clap command that parses the command line and prints the help.
 fn parser() -> clap::Command {
     global::hide_ignored(Cli::command())
 }
 
-/// Runs the program and returns its exit code.
 pub fn main(screens: &Screens) -> ExitCode {
     let Cli {
         global,
@@ -206,7 +206,7 @@ pub fn main(screens: &Screens) -> ExitCode {
     } = match parsed(&std::env::args_os().collect::<Vec<_>>()) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help is a result and goes to stdout; clap knows the right stream.
+            // clap prints help to stdout and usage errors to stderr.
             let _ = match error.use_stderr() {
                 true => write!(std::io::stderr(), "{}", usage(&error)),
                 false => error.print(),
@@ -224,7 +224,7 @@ pub fn main(screens: &Screens) -> ExitCode {
     }
     match &verb {
         Some(Verb::Controller(arguments)) => log_to_stderr(Some("info"), arguments.log_format),
-        // The log would overwrite the screens.
+        // In the terminal UI, a log on stderr would overwrite the screen.
         None => {}
         Some(Verb::Demo(_)) if demo::has_terminal() => {}
         _ => log_to_stderr(None, LogFormat::Text),
@@ -244,6 +244,7 @@ pub fn main(screens: &Screens) -> ExitCode {
                     needs_store: true,
                     ..options
                 };
+                say_if_store_is_locked();
                 screenshot::run(arguments, screens, options, environment).await
             }
             Some(Verb::Demo(arguments)) if demo::has_terminal() => {
@@ -261,12 +262,12 @@ pub fn main(screens: &Screens) -> ExitCode {
             None => open(screens, options, environment, interactive).await,
         }
     });
-    // A credential plugin that hangs must not keep the program from ending.
+    // A credential plugin that hangs must not prevent the end of the program.
     runtime.shutdown_background();
     finish(result)
 }
 
-/// Reads the command line; a flag that its verb would ignore is an error.
+/// Parses the command line. A flag that would have no effect is an error.
 fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
     let matches = parser().try_get_matches_from(words)?;
     if let Some(message) = ignored::flags(&matches, demo::has_terminal()) {
@@ -276,8 +277,8 @@ fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// Returns the text of a usage error. It quotes words of the command line, which may come from anywhere: the
-/// command line is read once more with each word cleaned to one line.
+/// Returns the text of a usage error. The text quotes words of the command line. So the command line is
+/// parsed again, with control characters removed from each word.
 fn usage(error: &clap::Error) -> String {
     let words = std::env::args_os();
     let words: Vec<OsString> = words
@@ -288,7 +289,6 @@ fn usage(error: &clap::Error) -> String {
     text::clean(&shown).into_owned()
 }
 
-/// Opens the terminal UI.
 async fn open(
     screens: &Screens,
     options: Options,
@@ -303,33 +303,34 @@ async fn open(
 fn ended(opened: Result<(), ScreenError>) -> Result<Exit, Error> {
     match opened {
         Ok(()) => Ok(Exit::Done),
-        // End by the signal, as if bowline had not caught it. The call returns only if the signal is
-        // ignored.
+        // Ends the program by the same signal, as if bowline had not handled it. The call returns only if the
+        // system ignores the signal.
         Err(ScreenError::Signal(signal)) => {
             let _ = signal_hook::low_level::emulate_default_handler(signal);
             Ok(Exit::Failed)
         }
         Err(ScreenError::Connect(error)) => Err(error.into()),
         Err(ScreenError::Terminal(why)) => Err(Error::new(Exit::Usage, why)
-            .with_hint("bowline --help lists the verbs; bowline status prints the matrix")),
+            .with_hint("print the matrix: bowline status")
+            .and_hint("list the verbs: bowline --help")),
     }
 }
 
-/// The output of a verb, and the exit code.
+/// The output of a verb, with the exit code.
 pub struct Outcome {
     text: String,
     exit: Exit,
-    /// Whether the verb made a change. The change stays even if printing fails.
+    /// Whether the verb has made a change. The change stays even if the output cannot be printed.
     made: bool,
 }
 
 impl Outcome {
-    /// Returns the outcome of a verb that succeeded, with its output.
+    /// Creates the outcome of a successful verb with this output.
     pub fn done(text: String) -> Outcome {
         Outcome::ending(text, Exit::Done)
     }
 
-    /// Returns the outcome of a verb with this exit code and output.
+    /// Creates the outcome of a verb with this output and this exit code.
     pub fn ending(text: String, exit: Exit) -> Outcome {
         Outcome {
             text,
@@ -338,18 +339,31 @@ impl Outcome {
         }
     }
 
-    /// Returns the outcome of a dry run that found a change; `text` is its output.
+    /// Creates the outcome of a dry run that found a change.
     pub fn changes(text: String) -> Outcome {
         Outcome::ending(text, Exit::Changes)
     }
 
-    /// Records that the verb made the change that the text describes.
+    /// Declares that the verb has made the change that the output describes.
     pub fn made(self) -> Outcome {
         Outcome { made: true, ..self }
     }
 }
 
+/// Says once on stderr that the command waits for an embedded store that another process has locked.
+fn say_if_store_is_locked() {
+    let mut waits = StoreWaits::receive();
+    tokio::spawn(async move {
+        let line = waits.next().await;
+        let _ = writeln!(std::io::stderr(), "{line}");
+    });
+}
+
 async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result<Exit, Error> {
+    // The controller has a log, which contains the wait.
+    if !matches!(verb, Verb::Controller(_)) {
+        say_if_store_is_locked();
+    }
     let mut out = CleanWriter(std::io::stdout());
     let clock = jiff::Timestamp::now;
     let now = clock();
@@ -425,8 +439,8 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
     Ok(exit)
 }
 
-/// Checks whether the result was printed. If the reader of our output has closed it, that is no failure. After
-/// a change, or after another failure, a result that could not be printed is only a warning.
+/// Returns the exit code after printing. It is no failure if the reader of stdout has closed the pipe. After
+/// a change or another failure, output that could not be printed causes only a warning.
 fn told(
     printed: std::io::Result<()>,
     made: bool,
@@ -445,7 +459,7 @@ fn told(
 fn finish(result: Result<Exit, Error>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
-        // The reader of our output closed it.
+        // The program that reads stdout has closed the pipe.
         Err(error) if error.is_broken_pipe() => Exit::Done.into(),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "{error}");
@@ -480,7 +494,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Verbs without `-o json`, and why.
+    /// The verbs without `-o json`, with the reasons.
     const WITHOUT_JSON: &[(&str, &str)] = &[
         ("demo", "opens the terminal UI"),
         ("screenshot", "prints a picture"),

@@ -1,5 +1,5 @@
-//! After a command changes ReleasePins in an embedded store, the controllers run in this process until they
-//! have observed the change. A message says how to continue a rollout that is not finished.
+//! Runs the controllers of an embedded store in this process after a verb has changed ReleasePins, until they
+//! have observed the change. A message says how to continue a rollout that has not ended.
 
 use jiff::Timestamp;
 use kube::Client;
@@ -13,8 +13,8 @@ use crate::engine::world::Key;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rows::Pin;
 
-/// Runs the controllers of an embedded store until they have observed the given generations of ReleasePins. The
-/// write succeeded, so a failure here is a warning, not an error of the command.
+/// Runs the controllers of an embedded store until they have observed the given generations of ReleasePins.
+/// The changes are already made, so an error here is a warning.
 pub(super) async fn observe(
     beside: &Beside<'_>,
     changed: &[(Key, i64)],
@@ -64,7 +64,7 @@ async fn read(client: &Client, key: &Key) -> Result<Option<Pin>, kube::Error> {
     }))
 }
 
-/// Returns whether the target is an embedded store and no process runs its controllers.
+/// Returns whether the target is an embedded store whose controllers no process runs.
 pub(super) async fn is_unattended(connection: &Connection) -> bool {
     let Target::Embedded { .. } = connection.target else {
         return false;
@@ -73,23 +73,23 @@ pub(super) async fn is_unattended(connection: &Connection) -> bool {
     matches!(found, Ok(ControllerStatus::Absent(_)))
 }
 
-/// Returns the hint with the commands that continue an unfinished rollout.
+/// Returns the hint with the commands that continue a rollout.
 pub(super) fn how_to_continue(address: &Address) -> String {
     format!(
-        "{}, and a command with --wait runs them until its change is ready",
-        how_to_run(address)
+        "no process runs the controllers of this store; add --wait to a command, or run them: {}",
+        address.controller()
     )
 }
 
 /// Returns the hint with the command that runs the controllers.
 pub(super) fn how_to_run(address: &Address) -> String {
     format!(
-        "no process runs the controllers of this store: {} runs them",
+        "no process runs the controllers of this store; run them: {}",
         address.controller()
     )
 }
 
-/// Returns the address of the target of the controllers.
+/// Returns the address of the target, for commands in hints.
 pub(super) fn address(beside: &Beside<'_>) -> Address {
     Address::of(beside.connection, beside.options, beside.environment)
 }

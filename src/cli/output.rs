@@ -1,4 +1,4 @@
-//! Prints results: tables for people, JSON and YAML for programs.
+//! Prints results: tables for users, JSON and YAML for programs.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -9,25 +9,25 @@ use crate::text;
 /// The output formats of `-o`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Columns
+    /// A table
     #[default]
     Table,
-    /// More columns
+    /// A table with more columns
     Wide,
     /// JSON
     Json,
     /// YAML
     Yaml,
-    /// kind/name, one per line
+    /// Only the names, as kind/name, one per line
     Name,
 }
 
-/// Returns the line of an object in `-o name`: `release.openchoreo.dev/cart-v1`.
+/// Returns the line of an object for `-o name`: `release.openchoreo.dev/cart-v1`.
 pub fn name_line(kind: &str, name: &str) -> String {
     format!("{}\n", text::line(&format!("{kind}/{name}")))
 }
 
-/// Prints rows as aligned columns; the first row is the header.
+/// Prints rows as aligned columns. The first row is the header.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
@@ -50,14 +50,14 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Prints a value as indented JSON with a newline at the end. Escapes control characters, because a terminal
-/// would interpret them.
+/// Prints a value as indented JSON with a line break at the end. Escapes control characters, which a terminal
+/// would interpret.
 pub fn json(value: &impl Serialize) -> String {
     let json = serde_json::to_string_pretty(value).unwrap_or_default();
     let mut out = String::with_capacity(json.len() + 1);
     for c in json.chars() {
         match text::is_unsafe(c) {
-            // Only strings can contain control characters.
+            // In JSON, only strings can contain control characters, so a `\u` escape is valid here.
             true => {
                 let mut units = [0; 2];
                 for unit in c.encode_utf16(&mut units) {

@@ -30,7 +30,7 @@ use crate::text::{self, quoted};
 pub enum Verb {
     /// Create a release from a component's current definitions
     Create(Create),
-    /// Print a release, uncompressed
+    /// Print a release with its definitions uncompressed
     Show(Show),
     /// List releases
     List(List),
@@ -41,22 +41,22 @@ pub enum Verb {
 /// The arguments of `release create`.
 #[derive(Args, Debug)]
 pub struct Create {
-    /// The component [default: the component that the configuration names]
+    /// The component [default: the component that config.toml names]
     component: Option<String>,
-    /// The version [default: the release is named by the hash of its content]
+    /// The version, which becomes part of the name of the release [default: the hash of the content]
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// Store references to git instead of the definitions; needs a clean work tree
+    /// Store a git reference to each definition instead of its content; needs a clean work tree
     #[arg(long, conflicts_with = "embed")]
     git: bool,
-    /// Embed the definitions [default, except on a repository with a remote]
+    /// Store the content of each definition in the release [default, except in a repository with a remote]
     #[arg(long)]
     embed: bool,
-    /// Read the definitions from a directory instead of the target [default with --git: the
-    /// current directory]
+    /// Read the definitions from this directory instead of the target [default with --git: the current
+    /// directory]
     #[arg(short, long, value_name = "DIR")]
     file: Option<PathBuf>,
-    /// The reason; on a repository it goes into the commit message
+    /// The reason for the release; in a repository, the commit message contains it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Create nothing; exit with 3 if a release would be created
@@ -70,7 +70,7 @@ pub struct Create {
 }
 
 impl Create {
-    /// Returns the version and the directory as options of a command line.
+    /// Returns the version and the directory as options for a command in a hint.
     fn options(&self) -> String {
         let file = self.file.as_ref().map(|file| file.to_string_lossy());
         let options = [
@@ -88,7 +88,7 @@ impl Create {
 /// The arguments of `release show`.
 #[derive(Args, Debug)]
 pub struct Show {
-    /// The release
+    /// The name of the release
     name: String,
     /// Fetch the git references of the release and print their content
     #[arg(long)]
@@ -110,7 +110,6 @@ pub struct List {
     output: Format,
 }
 
-/// Runs a verb and returns its output.
 pub async fn run(
     verb: &Verb,
     options: &Options,
@@ -155,8 +154,8 @@ async fn create(
     )
     .await?;
     let (definitions, sourced) = definitions(arguments, &connection, options, say).await?;
-    // This release is compared with an existing release only by its content, so the commit of its references
-    // need not be pushed yet.
+    // An existing release is compared only by content, so the commit that a reference would name need not be
+    // pushed yet.
     let likeness = sourced.as_ref().map(|(source, _)| source);
     let likeness = likeness.unwrap_or(&Source::Embedded);
     let made = action::release(&definitions, arguments.version.as_deref(), likeness);
@@ -209,7 +208,7 @@ async fn create(
             say(format!("release {name} created"));
             Ok(Outcome::done(print(arguments.output, &created)).made())
         }
-        // Another client created it since our read.
+        // Another client has created the release after the lookup.
         Err(kube::Error::Api(status)) if status.code == 409 => {
             let existing = api.get(&name).await?;
             existing_is_the_same(arguments, existing, &made, &git, say).await
@@ -218,8 +217,8 @@ async fn create(
     }
 }
 
-/// Returns the outcome for an existing release. Returns an error if its content differs; the storage form may
-/// differ.
+/// Returns the outcome for a release that already exists. Returns an error if its content differs. One may
+/// embed the definitions and the other refer to them.
 async fn existing_is_the_same(
     arguments: &Create,
     existing: Release,
@@ -321,13 +320,13 @@ async fn show(
         let definitions = resolved(&release, &git, say).await?;
         release.spec = action::plain_spec(&definitions);
     }
-    // The managed fields and the annotation are not part of the content.
+    // The managed fields and the annotation about compression are not part of the content.
     release.metadata.managed_fields = None;
     release.annotations_mut().remove(labels::COMPRESSION);
     Ok(print(arguments.output, &release))
 }
 
-/// Prints the size of a release, and the bytes that compression saved.
+/// Prints the size of a release, and how many bytes compression saves.
 fn say_sizes(release: &Release, say: &mut dyn FnMut(String)) {
     let stored = action::size(&release.spec);
     let mut plain = release.spec.clone();
@@ -386,7 +385,7 @@ async fn list(
         });
     }
     let named = named(connection).await;
-    // The metadata contains all columns of the table; bodies are large.
+    // The metadata has all values for the table, and the specs are large.
     let mut releases = api.list_metadata(&params).await?.items;
     releases.sort_by_key(|release| {
         (
@@ -437,7 +436,7 @@ fn size(release: &PartialObjectMeta<Release>) -> Option<u64> {
     release.annotations().get(labels::SIZE)?.parse().ok()
 }
 
-/// Returns the releases that a ReleasePin or one of its holds names; None if the ReleasePins cannot be read.
+/// Returns the releases that ReleasePins and their holds name; None if the ReleasePins cannot be read.
 async fn named(connection: &Connection) -> Option<BTreeSet<String>> {
     let pins: Api<ReleasePin> = Api::namespaced(connection.client.clone(), &connection.namespace);
     let pins = pins.list(&ListParams::default()).await.ok()?.items;
@@ -449,8 +448,8 @@ async fn named(connection: &Connection) -> Option<BTreeSet<String>> {
     Some(names.collect())
 }
 
-/// Returns the row of a release in the table. Releases of other tools may lack a value in their metadata; the
-/// column then shows `?`.
+/// Returns the table row of a release. If a release of another tool does not have a value in its metadata,
+/// the column shows `?`.
 fn row(
     release: &PartialObjectMeta<Release>,
     named: Option<&BTreeSet<String>>,

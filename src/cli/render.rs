@@ -1,4 +1,4 @@
-//! `bowline render`: prints the manifests of a component, and writes nothing.
+//! `bowline render`: prints the manifests of a component. Writes nothing.
 
 use std::path::PathBuf;
 
@@ -13,26 +13,26 @@ use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output;
 use crate::api::{Definitions, Release, ReleasePin, names};
-use crate::render::{self, Inputs, Library, Rendered};
 use crate::resolve::git::Git;
 use crate::resolve::{self, Resolved};
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
 use crate::subjects::release_pin::ownership;
 use crate::text;
+use bowline_core::render::{self, Inputs, Library, Rendered};
 
 /// The arguments of `render`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component [default with -f: all]
+    /// The component to render [default with --file: all components]
     #[arg(required_unless_present = "file")]
     component: Option<String>,
-    /// The environment [default with -f: all]
+    /// The environment to render for [default with --file: all environments]
     #[arg(short, long, value_name = "NAME", required_unless_present = "file")]
     environment: Option<String>,
-    /// The release [default: the effective release; without a ReleasePin, the current definitions]
+    /// The release to render [default: the effective release; without a ReleasePin, the current definitions]
     #[arg(short, long, value_name = "NAME")]
     release: Option<String>,
-    /// Read the objects from a directory instead of a target
+    /// Read the objects from the files of this directory instead of a target
     #[arg(short, long, value_name = "DIR")]
     file: Option<PathBuf>,
     /// The output format
@@ -50,7 +50,7 @@ enum Form {
     Name,
 }
 
-/// Returns the manifests. Warnings go to `say`.
+/// Returns the manifests. Prints warnings through `say`.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -84,7 +84,7 @@ pub async fn run(
         if own != *component {
             return Err(of_another(&own, component));
         }
-        // All objects are in one namespace, so their location is of little use in messages.
+        // All objects are in one namespace of the cluster, so their location does not help the user.
         let origins = Origins::Settings;
         let rendered = one(
             &catalog,
@@ -101,7 +101,8 @@ pub async fn run(
     let catalog = Catalog::read(path, options.namespace.as_deref())?;
     let mut all = Vec::new();
     for (component, definitions) in from_files(&catalog, arguments, &git, say).await? {
-        // The definitions are those of the release, and not those of the files with the same names.
+        // The definitions come from the release, so messages must not name files that define objects with the
+        // same names.
         let origins = match arguments.release {
             Some(_) => Origins::Settings,
             None => Origins::All,
@@ -130,8 +131,7 @@ pub async fn run(
     Ok(print(arguments.output, &all))
 }
 
-/// Returns the components to render: the component that the user names, the component of the release, or
-/// all.
+/// Returns the components to render: the component that the user named, or that of the release, or all.
 async fn from_files(
     catalog: &Catalog,
     arguments: &Arguments,
@@ -165,7 +165,7 @@ fn of_another(component: &str, asked: &str) -> Error {
     Error::new(Exit::Failed, message)
 }
 
-/// The objects whose file or namespace the messages name: all, or only the EnvSettings.
+/// Which objects have their file or namespace in messages: all, or only the EnvSettings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origins {
     All,
@@ -217,7 +217,7 @@ async fn from_target(
     Ok((catalog, definitions))
 }
 
-/// Resolves a release and prints the warnings.
+/// Resolves the references of a release, and prints the warnings.
 pub(super) async fn resolved(
     release: &Release,
     git: &Git,

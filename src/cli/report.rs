@@ -1,4 +1,5 @@
-//! The results of a verb on many objects: a line for each object at once, or one value at the end.
+//! Prints the results of a verb on many objects: as a table, one line at once for each object; as JSON or
+//! YAML, one value at the end.
 
 use std::io::{self, Write};
 
@@ -10,7 +11,7 @@ use super::output::{self, Format};
 use super::told;
 use crate::text;
 
-/// Writes the results of a verb to stdout.
+/// Prints results to stdout.
 pub(super) struct Report<'o> {
     out: &'o mut dyn Write,
     format: Format,
@@ -30,12 +31,12 @@ impl<'o> Report<'o> {
         }
     }
 
-    /// Adds the result of an object. The verb continues even if the reader closes our output.
+    /// Adds the result of an object. If the reader of stdout has closed the pipe, the verb continues.
     pub(super) fn add(&mut self, place: &Place, word: &str) {
         self.add_labelled(&place.label(), place.namespace.as_deref(), word);
     }
 
-    /// Adds the result of an object by its label.
+    /// Adds the result of an object, by its label.
     pub(super) fn add_labelled(&mut self, label: &str, namespace: Option<&str>, word: &str) {
         let dry = if self.dry_run { " (dry run)" } else { "" };
         match self.format {
@@ -49,8 +50,8 @@ impl<'o> Report<'o> {
             .push(json!({"name": label, "namespace": namespace, "result": word}));
     }
 
-    /// Prints the results as JSON or YAML, if that is the output format. `failed`: the verb has already failed
-    /// and printed the error.
+    /// Prints all results if the output format is JSON or YAML. `failed` says that the verb has failed and
+    /// printed the error.
     pub(super) fn end(mut self, failed: bool, say: &mut dyn FnMut(String)) -> Result<(), Error> {
         let made = failed || !self.dry_run && !self.objects.is_empty();
         let objects = std::mem::take(&mut self.objects);

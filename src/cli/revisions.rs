@@ -1,4 +1,4 @@
-//! `bowline revisions`: the revisions of a subject, and the difference between two of them.
+//! `bowline revisions`: lists the revisions of a subject, and compares two of them.
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -44,10 +44,10 @@ pub struct Diff {
     /// COMPONENT/ENVIRONMENT, releasepin/NAME, or a workload with its kind (deploy/web)
     #[arg(value_parser = subject)]
     subject: Wanted,
-    /// The older revision [default: the one before --to]
+    /// The number of the older revision [default: the revision before --to]
     #[arg(long, value_name = "N")]
     from: Option<i64>,
-    /// The newer revision [default: the current one]
+    /// The number of the newer revision [default: the current revision]
     #[arg(long, value_name = "N")]
     to: Option<i64>,
     #[command(flatten)]
@@ -56,17 +56,16 @@ pub struct Diff {
     git: GitFlags,
 }
 
-/// The subject that a user names.
+/// The subject that the user named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// A ReleasePin.
     Pin(Subject),
     /// A subject of another kind, such as a workload.
     Named(Named),
 }
 
 impl Verb {
-    /// Returns the subject that the user named with its kind, such as deploy/web; None for a ReleasePin.
+    /// Returns the subject if the user named it with its kind, such as `deploy/web`; None for a ReleasePin.
     pub(super) fn subject(&self) -> Option<&Named> {
         let (Self::List(List { subject, .. }) | Self::Diff(Diff { subject, .. })) = self;
         match subject {
@@ -76,7 +75,7 @@ impl Verb {
     }
 }
 
-/// Parses a subject: `COMPONENT/ENVIRONMENT`, `releasepin/NAME`, or `deploy/NAME`.
+/// Parses a subject: `COMPONENT/ENVIRONMENT`, `releasepin/NAME` or `deploy/NAME`.
 fn subject(text: &str) -> Result<Wanted, String> {
     let wanted =
         || "write it as COMPONENT/ENVIRONMENT, as releasepin/NAME or as deploy/NAME".to_owned();
@@ -110,7 +109,6 @@ impl From<NoSubject> for Error {
     }
 }
 
-/// Runs a verb and returns its output.
 pub async fn run(
     verb: &Verb,
     options: &Options,
@@ -154,11 +152,11 @@ pub async fn run(
     }
 }
 
-/// The content of a revision, as the table shows it.
+/// The content of a revision, as a column of the table shows it.
 pub trait Shown: Serialize {
-    /// The header of the column with the content.
+    /// The header of the column.
     const HEAD: &'static str;
-    /// Returns the text of the column for this content.
+    /// Returns the text of the column.
     fn label(&self) -> &str;
     /// Returns the number of holds in the revision.
     fn holds(&self) -> usize;

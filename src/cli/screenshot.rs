@@ -15,19 +15,19 @@ pub struct Arguments {
     /// The screen, by the name that you type after ':' in the terminal UI
     #[arg(default_value = "matrix")]
     pub screen: String,
-    /// The size: columns x rows
+    /// The size of the screen in columns and rows
     #[arg(long, value_name = "COLUMNSxROWS", default_value = "120x40", value_parser = size)]
     pub size: (u16, u16),
-    /// The format
+    /// The output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// The theme
+    /// The theme of the screen
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
     /// Draw only ASCII characters
     #[arg(long)]
     pub ascii: bool,
-    /// Draw a window frame around an SVG
+    /// Draw a window frame around the picture, with --format svg
     #[arg(long)]
     pub frame: bool,
 }
@@ -39,11 +39,10 @@ pub enum Format {
     Text,
     /// Text with colours, for a terminal
     Ansi,
-    /// A picture
+    /// An SVG picture
     Svg,
 }
 
-/// Draws a screen and prints it.
 pub async fn run(
     arguments: Arguments,
     screens: &Screens,
@@ -59,13 +58,13 @@ pub async fn run(
             Error::new(Exit::Failed, format!("stopped by signal {signal}"))
         }
     })?;
-    // The text contains colour escapes on purpose; other control characters were removed when it was
-    // drawn.
+    // The text contains escape sequences for colours on purpose. The screen has already removed other control
+    // characters.
     std::io::stdout().write_all(drawn.as_bytes())?;
     Ok(Exit::Done)
 }
 
-/// The smallest and the largest size that bowline draws, in columns and rows.
+/// The smallest and the largest size of a screen, in columns and rows.
 const SIZES: [(u16, u16); 2] = [(20, 5), (1000, 500)];
 
 fn size(text: &str) -> Result<(u16, u16), String> {

@@ -1,4 +1,4 @@
-//! The shared setup of all verbs that change something: the read model, the user name, the time of the
+//! The setup that all verbs share which change something: the read model, the user name, the clock of the
 //! target.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use crate::subjects::service::NotApplied;
 use crate::subjects::workload::WORKLOADS;
 use crate::{subjects, text};
 
-/// The user name and the time according to the target.
+/// The user name and the clock of the target.
 pub(super) struct Server {
     pub(super) user: String,
     ahead: SignedDuration,
@@ -30,7 +30,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Asks the target, and prints a message if its clock differs from ours.
+    /// Asks the target for the user name and the time. Prints a message if the clocks differ.
     pub(super) async fn ask(
         connection: &Connection,
         say: &mut dyn FnMut(String),
@@ -53,7 +53,7 @@ impl Server {
         Ok(Self { user, ahead, now })
     }
 
-    /// Builds the common input of all planners.
+    /// Builds the request that all planners get.
     pub(super) fn asked(&self, connection: &Connection, reason: Option<String>) -> Asked {
         Asked {
             operation: uuid::Uuid::new_v4().to_string(),
@@ -64,7 +64,7 @@ impl Server {
         }
     }
 
-    /// Returns a clock with the target's time.
+    /// Returns a clock with the time of the target.
     pub(super) fn clock(&self) -> impl Fn() -> Timestamp + Send + Sync + use<> {
         let ahead = self.ahead;
         move || {
@@ -74,7 +74,7 @@ impl Server {
     }
 }
 
-/// Watches the namespace of a connection. Returns when the first lists of the given sources are complete.
+/// Starts the watches of a namespace. Returns when the first lists of `sources` are complete.
 pub(super) async fn live(
     connection: &Connection,
     options: &Options,
@@ -84,8 +84,7 @@ pub(super) async fn live(
     settled(feed, connection, options, sources, &[]).await
 }
 
-/// Watches all namespaces of a connection. Returns when the first lists of the given sources are
-/// complete.
+/// Starts the watches of all namespaces. Returns when the first lists of `sources` are complete.
 pub(super) async fn live_everywhere(
     connection: &Connection,
     options: &Options,
@@ -95,8 +94,9 @@ pub(super) async fn live_everywhere(
     settled(feed, connection, options, sources, &[]).await
 }
 
-/// Watches all rows of the matrix: the ReleasePins, and the workloads that exist without bowline. Returns when the
-/// first lists are complete. A cluster without bowline's kinds is no error if it has workloads.
+/// Starts the watches of the whole matrix: of ReleasePins, and of workloads that exist without bowline.
+/// Returns when the first lists are complete. If the cluster has workloads, it need not have the CRDs of
+/// bowline.
 pub(super) async fn live_matrix(
     connection: &Connection,
     options: &Options,
@@ -127,7 +127,7 @@ async fn settled(
     of_others: &[Source],
 ) -> Result<Feed, Error> {
     let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
-    // The client has retried the reads of a busy server, so a failure is an answer.
+    // The client has already retried the reads of a busy server, so a failure is final.
     let is_settled = |world: &World| {
         let mut of_others = of_others.iter();
         stale(world, sources).is_some()
@@ -150,14 +150,14 @@ async fn settled(
             )),
             (None, Some(why), _) => Some(
                 Error::new(Exit::Unreachable, format!("cannot read the objects: {why}"))
-                    .with_hint("check the connection with kubectl cluster-info"),
+                    .with_hint("check the connection: kubectl cluster-info"),
             ),
             (None, None, Err(_)) => Some(
                 Error::new(
                     Exit::Unreachable,
                     "the target did not list all objects in time",
                 )
-                .with_hint("--request-timeout waits longer"),
+                .with_hint("wait longer: --request-timeout 2m"),
             ),
             (None, None, Ok(())) if !absent.is_empty() && world.workloads().next().is_none() => {
                 Some(connect::Error::absent(&connection.target, &absent).into())
@@ -171,7 +171,7 @@ async fn settled(
     }
 }
 
-/// Returns the message about the first source that the user has no permission to watch.
+/// Returns the message about the first source that the user may not watch.
 fn denied(world: &World, sources: &[Source]) -> Option<String> {
     sources
         .iter()
@@ -189,25 +189,25 @@ fn stale(world: &World, sources: &[Source]) -> Option<String> {
     reasons.next().map(str::to_owned)
 }
 
-/// Returns the error of an action that rules refuse, with the hint of each rule. The commands in the
-/// hints name the target.
+/// Returns the error of an action that rules refuse, with the hints of the rules. The commands in hints
+/// contain the flags of the target.
 pub(super) fn refused(refusals: Vec<Refusal>, address: &Address) -> Error {
     let aim = |line: &str| address.bowline(line);
-    let hints = refusals.iter().filter_map(|refusal| refusal.hint(&aim));
+    let hints = refusals.iter().flat_map(|refusal| refusal.hints(&aim));
     hints.fold(without_hints(&refusals), Error::and_hint)
 }
 
-/// Returns the error of an action that rules refuse on a target without a running controller. Waiting
-/// does not help there, so the hint `how` (how to run a controller) replaces the hint to wait.
+/// Returns the error of an action that rules refuse while no controller runs. Waiting would not help, so the
+/// hint `how` (the command that runs a controller) replaces the hint to wait.
 pub(super) fn refused_without_controller(
     refusals: &[Refusal],
     how: String,
     address: &Address,
 ) -> Error {
     let aim = |line: &str| address.bowline(line);
-    let hints = refusals.iter().filter_map(|refusal| match refusal {
-        Refusal::Unready { .. } => Some(rules::UNREADY_ANYWAY.to_owned()),
-        refusal => refusal.hint(&aim),
+    let hints = refusals.iter().flat_map(|refusal| match refusal {
+        Refusal::Unready { .. } => vec![rules::UNREADY_ANYWAY.to_owned()],
+        refusal => refusal.hints(&aim),
     });
     hints.fold(without_hints(refusals).with_hint(how), Error::and_hint)
 }
@@ -233,7 +233,7 @@ pub(super) fn not_planned(error: NotPlanned, address: &Address) -> Error {
     }
 }
 
-/// Returns the error of a plan if none of its changes was applied.
+/// Returns the error of a plan of which nothing was applied.
 pub(super) fn not_applied(error: NotApplied, address: &Address) -> Error {
     match error {
         NotApplied::NotPlanned(error) => not_planned(error, address),
@@ -241,14 +241,16 @@ pub(super) fn not_applied(error: NotApplied, address: &Address) -> Error {
     }
 }
 
-/// Returns the component that the user names, or else the component that the configuration names.
+/// Returns the component that the user named, or else the component that the configuration names.
 pub(super) fn component(connection: &Connection, named: Option<&str>) -> Result<String, Error> {
     let Some(meant) = named.or(connection.component.as_deref()) else {
         let error = Error::new(
             Exit::Usage,
             "the component is missing, and config.toml names none for this directory or context",
         );
-        return Err(error.with_hint("name a component; promote also takes --all"));
+        return Err(error
+            .with_hint("name a component")
+            .and_hint("promote can also take all components: --all"));
     };
     check_name("component", meant).map_err(|error| match meant.contains('/') {
         true => error.with_hint(format!(

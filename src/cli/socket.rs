@@ -1,4 +1,4 @@
-//! The HTTP sockets of this program: their limits, and a stop that lets running requests finish.
+//! The HTTP sockets of `serve` and `controller`: their limits, and a stop that lets running requests finish.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,20 +17,19 @@ use tower::BoxError;
 
 use super::error::{Error, Exit};
 
-/// The largest head of a request, in bytes.
+/// The largest head of a request in bytes.
 pub const HEAD_LIMIT: u16 = u16::MAX;
-/// The largest number of connections at a time; more connections wait.
+/// The largest number of open connections. Further connections wait.
 const CONNECTIONS: usize = 1024;
 /// How long a client may take to send its request.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// How long running requests may continue after a stop.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// Binds a listener to an address.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|error| {
         Error::new(Exit::Failed, format!("cannot listen on {address}: {error}"))
-            .with_hint("--listen 127.0.0.1:0 chooses a free port")
+            .with_hint("choose a free port: --listen 127.0.0.1:0")
     })
 }
 
@@ -48,7 +47,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync +
     })
 }
 
-/// Returns a future that completes when the user interrupts the program.
+/// Returns a future that completes at an interrupt by the user.
 #[cfg(not(unix))]
 pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync + use<>> {
     Ok(async {
@@ -56,7 +55,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync +
     })
 }
 
-/// Serves connections until `stop`, then lets running requests finish.
+/// Serves connections until `stop` completes, and then lets running requests finish.
 pub async fn serve<A, F, B>(listener: TcpListener, stop: impl Future<Output = ()>, answer: A)
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -76,7 +75,8 @@ where
             (accepted, seat) = accepted => match accepted {
                 Ok((stream, _)) => (stream, seat),
                 Err(error) => {
-                    // Usually there are no free file descriptors; the end of other connections frees some.
+                    // Usually the process has no free file descriptor, and gets one when another connection
+                    // ends.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;

@@ -1,5 +1,5 @@
-//! `bowline status`: the matrix of components and environments, with the release in each cell, and the workloads
-//! that exist without bowline.
+//! `bowline status`: prints the matrix of components and environments, with the release in each cell, and the
+//! workloads that exist without bowline.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub struct Arguments {
     output: Format,
 }
 
-/// Returns the matrix of a namespace, or of all namespaces.
+/// Prints the matrix of a namespace, or of all namespaces.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -48,7 +48,7 @@ pub async fn run(
     now: Timestamp,
     say: &mut dyn FnMut(String),
 ) -> Result<String, Error> {
-    // A cluster without bowline's kinds has workloads.
+    // The workloads can be shown even if the cluster does not have the CRDs of bowline.
     let any = Options {
         kinds: Vec::new(),
         ..options.clone()
@@ -78,7 +78,7 @@ pub async fn run(
     }
     if matrix.is_empty() && arguments.component.is_none() {
         let address = Address::of(&connection, options, environment);
-        nothing(&connection, namespace, &feed.world(), &address)
+        nothing(&connection, namespace, &feed, &address)
             .await
             .into_iter()
             .for_each(&mut *say);
@@ -119,55 +119,60 @@ fn label(workload: &SubjectRef) -> String {
     format!("{}.{}", kind.kind.to_lowercase(), kind.group)
 }
 
-/// Returns the message about an empty matrix, and the next step. `namespace` is None for all namespaces.
+/// Returns the message about an empty matrix, with the next step. `namespace` is None for all namespaces.
 async fn nothing(
     connection: &Connection,
     namespace: Option<&str>,
-    world: &World,
+    feed: &Feed,
     address: &Address,
-) -> [String; 2] {
+) -> Vec<String> {
     let Some(namespace) = namespace else {
-        let step = first_definitions(connection, address);
-        return [
-            "nothing is deployed in any namespace".to_owned(),
-            format!("hint: {step}"),
-        ];
+        let message = "nothing is deployed in any namespace".to_owned();
+        return [vec![message], first_definitions(connection, address)].concat();
     };
     let defined = catalog::components(&connection.client, namespace).await;
+    let world = feed.world();
     let first = world
         .pipeline(namespace)
         .map(|found| found.first_environments());
-    let step = match (defined.first(), first.unwrap_or_default().first()) {
+    let steps = match (defined.first(), first.unwrap_or_default().first()) {
         (Some(component), Some(first)) => {
             let (component, first) = (text::quoted(component), text::quoted(first));
-            let deploy = format!("bowline deploy {component} --environment {first}");
-            format!("{} deploys a component", address.bowline(&deploy))
+            let deploy = format!("bowline deploy {component} -e {first}");
+            vec![format!(
+                "hint: deploy a component: {}",
+                address.bowline(&deploy)
+            )]
         }
         _ => first_definitions(connection, address),
     };
+    let message = format!("nothing is deployed in namespace {namespace}");
     let all = address.everywhere().bowline("bowline status -A");
-    [
-        format!("nothing is deployed in namespace {namespace}"),
-        format!("hint: {step}; {all} looks in all namespaces"),
-    ]
+    let all = format!("hint: look in all namespaces: {all}");
+    [vec![message], steps, vec![all]].concat()
 }
 
-/// Returns the step with which a user adds the first definitions.
-fn first_definitions(connection: &Connection, address: &Address) -> String {
+/// Returns the text that says how a user adds the first definitions.
+fn first_definitions(connection: &Connection, address: &Address) -> Vec<String> {
     match connection.repository.is_some() {
         true => {
             let create = address.bowline("bowline release create COMPONENT -f DIR");
-            format!("{create} makes the first release of your definitions")
+            vec![format!(
+                "hint: create the first release of your definitions: {create}"
+            )]
         }
         false => {
             let apply = address.bowline("bowline apply -f DIR -R");
-            format!("{apply} applies your definitions; bowline demo shows an example")
+            vec![
+                format!("hint: apply your definitions: {apply}"),
+                "hint: or look at an example: bowline demo".to_owned(),
+            ]
         }
     }
 }
 
-/// Returns the error about a component without a row: it has neither a release nor a ReleasePin, or it does
-/// not exist.
+/// Returns the error about a component without a row: the component does not exist, or has no release and no
+/// ReleasePin.
 async fn absent(
     component: &str,
     known: Vec<String>,
@@ -189,59 +194,59 @@ async fn absent(
     match first.unwrap_or_default().first() {
         Some(first) => {
             let (component, first) = (text::quoted(component), text::quoted(first));
-            let deploy = format!("bowline deploy {component} --environment {first}");
+            let deploy = format!("bowline deploy {component} -e {first}");
             error.with_hint(address.bowline(&deploy))
         }
         None => error,
     }
 }
 
-/// The matrix of components and environments; the environments in the order of the pipeline.
+/// The matrix of components and environments, for printing. The environments are in the order of the
+/// pipeline.
 pub struct Matrix {
     environments: Vec<String>,
     rows: Vec<Row>,
-    /// The namespaces, components and environments of ReleasePins that are not checked out.
+    /// The ReleasePins in files that are not checked out: namespace, component, environment.
     left_out: BTreeSet<(String, String, String)>,
-    /// The namespaces, components and environments of ReleasePins that cannot be read.
+    /// The ReleasePins in files that cannot be parsed: namespace, component, environment.
     unread: BTreeSet<(String, String, String)>,
-    /// Whether a file may have ReleasePins that bowline cannot name.
+    /// Whether a file that bowline cannot read may contain more ReleasePins.
     hides: bool,
-    /// The releases that are not checked out.
+    /// The releases in files that are not checked out.
     left_out_releases: BTreeSet<String>,
-    /// The faults of the pipelines.
     faults: Vec<PipelineFault>,
-    /// Whether each row names its namespace.
+    /// Whether the rows name their namespaces.
     all_namespaces: bool,
 }
 
 struct Row {
     namespace: String,
-    /// The name on the command line: the component, or the workload with its kind.
+    /// The name that users type: a component, or a workload with its kind, such as `deploy/web`.
     name: String,
-    /// The workload; None for a component.
+    /// The workload; None for the row of a component.
     workload: Option<SubjectRef>,
     /// One cell per environment; None if the component is not deployed there.
     cells: Vec<Option<Shown>>,
 }
 
-/// The content of a cell.
+/// A cell, for printing.
 struct Shown {
     release: String,
     version: String,
     health: Health,
-    /// The reason and the message of a ReleasePin that fails.
+    /// The reason and the message of the Ready condition, if the ReleasePin has failed.
     reason: Option<(String, String)>,
     behind: Option<usize>,
     held: bool,
-    /// Whether all holds of the ReleasePin have expired. An active hold hides the expired ones.
+    /// Whether the ReleasePin has only expired holds.
     expired: bool,
-    /// The running release, if it is known and is not the effective release.
+    /// The release that still runs, if another one is effective.
     runs: Option<String>,
     /// The time since which the release is effective.
     since: Option<Timestamp>,
-    /// The active holds: owner, reason and end.
+    /// The active holds as text: owner, reason and end.
     holds: Vec<String>,
-    /// The last good release, which a rollback would restore.
+    /// The last good release, which a rollback restores.
     last_good: Option<String>,
 }
 
@@ -309,7 +314,7 @@ impl Matrix {
                 }
             })
             .collect();
-        // Components first, then the workloads.
+        // Rows of components come before rows of workloads.
         let place = |row: &Row| {
             (
                 row.namespace.clone(),
@@ -335,7 +340,7 @@ impl Matrix {
         }
     }
 
-    /// Returns whether nothing is deployed, and bowline knows it.
+    /// Returns whether certainly nothing is deployed.
     fn is_empty(&self) -> bool {
         let mut cells = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
         let is_known = !self.hides && self.left_out.is_empty() && self.unread.is_empty();
@@ -343,13 +348,13 @@ impl Matrix {
     }
 
     fn has_component(&self, health: Health) -> bool {
-        // bowline's controllers do not run the rollouts of workloads.
+        // bowline's controllers do not run the rollouts of workloads, so only components count.
         let components = self.rows.iter().filter(|row| row.workload.is_none());
         let mut cells = components.flat_map(|row| row.cells.iter().flatten());
         cells.any(|cell| cell.health == health)
     }
 
-    /// Changes the health of the releases that are not checked out from missing to unknown.
+    /// Changes the health from missing to unknown if the release is in a file that is not checked out.
     fn without_releases(&mut self, left_out: &BTreeSet<String>) {
         let cells = self.rows.iter_mut().flat_map(|row| &mut row.cells);
         for cell in cells.flatten() {
@@ -361,7 +366,7 @@ impl Matrix {
         }
     }
 
-    /// Adds the ReleasePins that a sparse checkout leaves out or that cannot be read: their releases are
+    /// Adds ReleasePins that are in files which are not checked out or cannot be parsed. Their releases are
     /// unknown.
     fn leave_out(&mut self, pins: Vec<LeftOutPin>, namespace: Option<&str>) {
         let is_wanted = |pin: &LeftOutPin| namespace.is_none_or(|wanted| pin.namespace == wanted);
@@ -400,7 +405,7 @@ impl Matrix {
         self.left_out.contains(&place)
     }
 
-    /// Returns whether a ReleasePin that bowline has not read may exist for an empty cell.
+    /// Returns whether an empty cell may have a ReleasePin in a file that bowline has not read.
     fn is_unknown(&self, row: &Row, environment: &str) -> bool {
         let place = (
             row.namespace.clone(),
@@ -410,12 +415,12 @@ impl Matrix {
         self.hides || self.left_out.contains(&place) || self.unread.contains(&place)
     }
 
-    /// Returns warnings that name the ReleasePins and the releases that are not checked out.
+    /// Returns warnings that name the ReleasePins and releases in files that are not checked out.
     fn warnings(&self) -> Vec<String> {
         let names: Vec<&str> = self.left_out_releases.iter().map(String::as_str).collect();
         let releases = (!names.is_empty()).then(|| {
             format!(
-                "warning: these releases are not known, because they are not checked out: {}; check them out with git sparse-checkout add DIR",
+                "warning: these releases are not known, because they are not checked out: {}; check them out: git sparse-checkout add DIR",
                 names.join(", ")
             )
         });
@@ -436,13 +441,13 @@ impl Matrix {
             .collect();
         (!names.is_empty()).then(|| {
             format!(
-                "warning: the release is not known, because the ReleasePin is not checked out: {}; check it out with git sparse-checkout add DIR",
+                "warning: the release is not known, because the ReleasePin is not checked out: {}; check it out: git sparse-checkout add DIR",
                 names.join(", ")
             )
         })
     }
 
-    /// Returns a line for every failure: first the pipelines, then the ReleasePins and the workloads.
+    /// Returns one line per fault: of pipelines first, then of ReleasePins and workloads.
     fn failures(&self) -> Vec<String> {
         let faults = self.faults.iter();
         let mut lines: Vec<String> = faults
@@ -467,7 +472,6 @@ impl Matrix {
         lines
     }
 
-    /// Returns the header of the first column.
     fn subject(&self) -> &'static str {
         match self.rows.iter().all(|row| row.workload.is_some()) {
             true => "WORKLOAD",
@@ -511,7 +515,7 @@ impl Matrix {
         text
     }
 
-    /// Prints one line per deployed component and environment, with its holds and the last good release.
+    /// Prints one line per deployed component and environment, with holds and last good release.
     fn wide(&self, now: Timestamp) -> String {
         let namespace = |name: &str| self.all_namespaces.then(|| name.to_owned());
         let mut header: Vec<String> = namespace("NAMESPACE").into_iter().collect();

@@ -1,4 +1,4 @@
-//! The environment of the process, and the destination of its log.
+//! Reads the environment of the process, and configures the log.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
@@ -33,9 +33,9 @@ pub(super) fn environment() -> Environment {
     }
 }
 
-/// Logs to stderr at the level of `BOWLINE_LOG`, or of `default`; without both there is no log.
+/// Logs to stderr, at the level of `BOWLINE_LOG` or else `default`. Without both, there is no log.
 ///
-/// Only a terminal gets colours, and none if `NO_COLOR` is set.
+/// Only a terminal gets colours, and only if `NO_COLOR` is not set.
 pub(super) fn log_to_stderr(default: Option<&str>, format: LogFormat) {
     let filter = EnvFilter::try_from_env("BOWLINE_LOG").ok();
     let Some(filter) = filter.or_else(|| default.map(EnvFilter::new)) else {
@@ -53,8 +53,8 @@ pub(super) fn log_to_stderr(default: Option<&str>, format: LogFormat) {
     };
 }
 
-/// Writes one event at a time: cleaned, except for the colours of the log itself, and with every line after
-/// the first indented, so that a quoted text cannot look like another event.
+/// Writes one event at a time. Removes control characters except the colours of the log itself, and indents
+/// every line after the first, so that quoted text cannot look like another event.
 struct LogWriter<W>(W);
 
 impl<W: Write> Write for LogWriter<W> {
@@ -70,8 +70,8 @@ impl<W: Write> Write for LogWriter<W> {
     }
 }
 
-/// Cleans an event and keeps escape sequences that only choose a colour or a weight (`ESC [ 32 m`). The log
-/// library escapes those in the texts that it quotes.
+/// Removes control characters from an event, but keeps escape sequences that only select a colour or a weight
+/// (`ESC [ 32 m`). In quoted texts, the log library has already escaped these.
 fn without_controls(event: &str) -> String {
     let mut cleaned = String::new();
     let mut rest = event;

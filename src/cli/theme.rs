@@ -1,4 +1,4 @@
-//! `bowline theme`: imports themes of other programs.
+//! `bowline theme`: imports the themes of other programs.
 
 mod names;
 mod skin;
@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use super::connect::Environment;
 use super::error::{Error, Exit};
 
-/// The folder of themes in bowline's configuration directory.
+/// The folder of themes in the configuration directory of bowline.
 const DIRECTORY: &str = "themes";
 
 /// The arguments of `theme`.

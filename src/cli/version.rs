@@ -1,11 +1,11 @@
 //! `bowline version`: the version of the program, and of the target's server.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::connect::{self, Environment, Options};
 use super::error::Error;
-use super::output::{self, Format};
+use super::output;
 use crate::text;
 
 /// The arguments of `version`.
@@ -15,11 +15,21 @@ pub struct Arguments {
     #[arg(long)]
     server: bool,
     /// The output format
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    #[arg(short, long, value_enum, default_value_t = Form::Table)]
+    output: Form,
 }
 
-/// Returns the output of `version`.
+/// The output formats of `version`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A line for each version
+    Table,
+    /// JSON
+    Json,
+    /// YAML
+    Yaml,
+}
+
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -39,9 +49,9 @@ pub async fn run(
             .collect()
     };
     Ok(match arguments.output {
-        Format::Json => output::json(&value()),
-        Format::Yaml => output::yaml(&value()),
-        Format::Table | Format::Wide | Format::Name => facts
+        Form::Json => output::json(&value()),
+        Form::Yaml => output::yaml(&value()),
+        Form::Table => facts
             .iter()
             .map(|(name, fact)| format!("{name} {}\n", text::line(fact)))
             .collect(),

@@ -1,6 +1,6 @@
 //! The flags and variables that select the same target from any directory and any shell.
 //!
-//! A command that a user copies must name the whole target, because a flag, a variable or a default may be
+//! A command that a user copies must name the whole target, because the default flags and variables may be
 //! different where the user pastes it.
 
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use std::path::{Path, PathBuf};
 use super::{Connection, Environment, Options, Target};
 use crate::text::quoted;
 
-/// The flags and variables of one target; paths are absolute.
+/// The flags and variables that select one target. All paths are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
-    /// The kubeconfig files that the connection was made from.
+    /// The kubeconfig files that the connection has read.
     kubeconfigs: Vec<PathBuf>,
-    /// The context of the target, or of the cluster beside a repository.
+    /// The context of the target. For a repository, the context of the cluster next to it.
     context: Option<String>,
-    /// The flag that selects an embedded store or a repository (`--embedded` or `--repo`), quoted for a shell.
-    /// Empty for a cluster.
+    /// The flag that selects an embedded store or a repository (`--embedded` or `--repo`), quoted for a
+    /// shell. Empty for a cluster.
     flags: Vec<String>,
-    /// The flags that say how to commit in a repository (`--branch`, `--push`, `--remote`), quoted for a shell.
+    /// The flags for commits in a repository (`--branch`, `--push`, `--remote`), quoted for a shell.
     commit_flags: Vec<String>,
-    /// The value of `--namespace`. None: the command line gets no such flag.
+    /// The value of `--namespace`. None if command lines must not have this flag.
     namespace: Option<String>,
-    /// The user to impersonate, for `--as`.
+    /// The value of `--as`: the user to impersonate.
     user: Option<String>,
     /// Whether kubectl can connect to the target.
     kubectl: bool,
 }
 
 impl Address {
-    /// Returns the address of a connection, from its options and environment.
+    /// Returns the address of a connection, from its options and its environment.
     pub fn of(connection: &Connection, options: &Options, environment: &Environment) -> Self {
         let absolute = |path: &Path| match &environment.working_dir {
             Some(directory) => directory.join(path),
@@ -65,7 +65,7 @@ impl Address {
                 if let Some(remote) = &options.remote {
                     add(commits, "--remote", remote);
                 }
-                // The context names the cluster beside the repository. That cluster only provides the live
+                // The context names the cluster next to the repository. This cluster only reports the live
                 // state, so kubectl cannot connect to the target.
                 address.context.clone_from(&options.context);
             }
@@ -73,8 +73,8 @@ impl Address {
         address
     }
 
-    /// Returns the address of a connection to a repository. Needs neither the options nor the environment,
-    /// because the repository is the same in every shell.
+    /// Returns the address of a connection to a repository. It depends on neither the options nor the
+    /// environment.
     pub fn of_repository(connection: &Connection) -> Self {
         let options = Options {
             branch: connection
@@ -86,7 +86,7 @@ impl Address {
         Self::of(connection, &options, &Environment::default())
     }
 
-    /// Returns the address of another context of the same kubeconfig files.
+    /// Returns the address of another context in the same kubeconfig files.
     pub fn of_other(&self, context: &str, namespace: &str) -> Self {
         Self {
             context: Some(context.to_owned()),
@@ -98,7 +98,7 @@ impl Address {
         }
     }
 
-    /// Returns the address of another namespace of the same target.
+    /// Returns the address of the same target with another namespace.
     pub fn in_namespace(&self, namespace: &str) -> Self {
         Self {
             namespace: Some(namespace.to_owned()),
@@ -106,12 +106,12 @@ impl Address {
         }
     }
 
-    /// Returns whether the target is a cluster.
+    /// Returns whether the target is a cluster, so that kubectl can connect to it.
     pub fn is_cluster(&self) -> bool {
         self.kubectl
     }
 
-    /// Returns the address without a namespace, for a command line that selects all namespaces.
+    /// Returns the address without a namespace, for commands that use all namespaces.
     pub fn everywhere(&self) -> Self {
         Self {
             namespace: None,
@@ -119,10 +119,10 @@ impl Address {
         }
     }
 
-    /// Adds the flags and variables of the target to a command line of bowline.
+    /// Returns a bowline command line with the flags and variables of the target added.
     pub fn bowline(&self, line: &str) -> String {
         let mut flags = self.flags.clone();
-        // These verbs make no commit, so they refuse the flags of commits.
+        // `bowline apply` and `bowline delete` make no commits, so they refuse the flags for commits.
         let mut without = ["bowline apply ", "bowline delete "].iter();
         if !without.any(|verb| line.starts_with(verb)) {
             flags.extend(self.commit_flags.iter().cloned());
@@ -134,14 +134,13 @@ impl Address {
         self.line(line, flags)
     }
 
-    /// Adds the flags and variables of the target to a command line of kubectl, except the namespace: the
-    /// command line must name it. None: kubectl cannot connect to the target.
+    /// Returns a kubectl command line with the flags and variables of the target added, except `--namespace`,
+    /// which the caller must add. None if kubectl cannot connect to the target.
     pub fn kubectl(&self, line: &str) -> Option<String> {
         self.kubectl.then(|| self.line(line, self.context_flags()))
     }
 
-    /// Returns the command line that runs the controllers of the target for all namespaces. It impersonates no
-    /// user.
+    /// Returns the command line that runs the controllers of the target for all namespaces, without `--as`.
     pub fn controller(&self) -> String {
         let everybody = Self {
             user: None,
@@ -151,7 +150,7 @@ impl Address {
         everybody.line("bowline controller", flags)
     }
 
-    /// Returns the flags that name the context and, if only one kubeconfig file was read, the file.
+    /// Returns `--context`, and `--kubeconfig` if only one kubeconfig file was read.
     fn context_flags(&self) -> Vec<String> {
         let mut flags = Vec::new();
         if let Some(context) = &self.context {
@@ -165,7 +164,7 @@ impl Address {
 
     fn line(&self, line: &str, mut flags: Vec<String>) -> String {
         let mut words = Vec::new();
-        // No flag takes more than one kubeconfig file.
+        // `--kubeconfig` takes only one file, so several files are passed in the variable `KUBECONFIG`.
         if self.context.is_some()
             && self.kubeconfigs.len() > 1
             && let Ok(list) = std::env::join_paths(&self.kubeconfigs)
@@ -180,8 +179,7 @@ impl Address {
         words.join(" ")
     }
 
-    /// Makes the address of a context, for tests.
-    #[cfg(test)]
+    /// Returns the address of a context, for tests.
     pub fn of_context(context: &str, kubeconfig: &str, namespace: &str) -> Self {
         Self {
             kubeconfigs: vec![kubeconfig.into()],
@@ -193,7 +191,7 @@ impl Address {
     }
 }
 
-/// Adds a flag and its value; a value that looks like a flag is attached with an equals sign.
+/// Adds a flag and its value. A value that begins with `-` is attached with an equals sign.
 fn add(flags: &mut Vec<String>, flag: &str, value: &str) {
     match value.starts_with('-') {
         true => flags.push(quoted(&format!("{flag}={value}"))),
@@ -201,7 +199,7 @@ fn add(flags: &mut Vec<String>, flag: &str, value: &str) {
     }
 }
 
-/// Returns the kubeconfig files that were read, by their absolute paths.
+/// Returns the absolute paths of the kubeconfig files that bowline reads.
 pub(super) fn kubeconfigs(options: &Options, environment: &Environment) -> Vec<PathBuf> {
     let absolute = |file: PathBuf| match &environment.working_dir {
         Some(directory) => directory.join(file),
@@ -260,7 +258,7 @@ contexts:
         let default = text(".kube/config");
         let (a, b) = (text("a"), text("b c"));
 
-        // The current context and the default file are named too, because both may differ in another shell.
+        // The current context and the default file are named, because they may be different in another shell.
         let found = address(Options::default(), &environment).await;
         assert_eq!(
             found.bowline("bowline undo cart"),
@@ -270,7 +268,7 @@ contexts:
             found.kubectl("kubectl get pods --namespace shop").unwrap(),
             format!("kubectl get pods --namespace shop --context prod-eu --kubeconfig {default}")
         );
-        // A relative path of the kubeconfig, a namespace, a user to impersonate.
+        // A relative path of a kubeconfig, a namespace, a user to impersonate.
         let options = Options {
             kubeconfig: Some("b c".into()),
             context: Some("-odd".to_owned()),
@@ -290,7 +288,7 @@ contexts:
                 r"bowline undo cart --context=-odd --kubeconfig '{b}' --namespace other --as 'tom o'\''neil'"
             )
         );
-        // `KUBECONFIG` with one existing file, then with two.
+        // `KUBECONFIG` lists two files; in the first case only one of them exists.
         let found = address(Options::default(), &with(&format!("{a}:missing"))).await;
         assert!(found.bowline("x").contains(&format!("--kubeconfig {a} ")));
         let found = address(Options::default(), &with(&format!("{a}:{b}"))).await;
@@ -345,7 +343,7 @@ contexts:
             format!("bowline controller --embedded={}", file.display())
         );
         assert_eq!(found.kubectl("kubectl get pods"), None);
-        // A relative path with a space: absolute and quoted.
+        // A relative path with a space becomes absolute and quoted.
         let options = Options {
             embedded: Some(StoreFile::At("my shop.db".into())),
             ..Options::default()

@@ -1,4 +1,4 @@
-//! Checks the answers of a server: their size, and whether the server is a Kubernetes API server at all.
+//! Checks the answers of a server: their size, and whether they come from a Kubernetes API server.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,17 +11,17 @@ use tower::BoxError;
 
 use super::deadline::is_endless;
 
-/// The maximum size of an answer, in bytes.
+/// The largest size of an answer, in bytes.
 const WHOLE: usize = 256 << 20;
-/// The maximum size of one line of an endless answer, in bytes. A watch sends one event per line.
+/// The largest size of one line of an endless answer, in bytes. A watch sends one event per line.
 const LINE: usize = 32 << 20;
-/// The field that every object of the Kubernetes API has, as JSON writes it.
+/// The name of the field that every Kubernetes object has, as JSON text.
 const KIND: &[u8] = b"\"kind\"";
 
-/// The reasons why bowline rejects an answer. Each message names the server.
+/// The reason why bowline rejects an answer. Each message names the server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadAnswer {
-    /// The answer, or one line of it, is too long.
+    /// The answer or one of its lines exceeds the size limit.
     #[error(
         "{server} answered {request} with more than {} {part}, the limit of bowline",
         crate::text::bytes(*limit as u64)
@@ -32,7 +32,7 @@ pub(super) enum BadAnswer {
         part: &'static str,
         limit: usize,
     },
-    /// A Kubernetes API server would not answer in this form.
+    /// The answer does not come from a Kubernetes API server.
     #[error(
         "{server} does not answer like a Kubernetes API server: {request} returned {what}; check the server in the kubeconfig"
     )]
@@ -43,17 +43,17 @@ pub(super) enum BadAnswer {
     },
 }
 
-/// A request as the messages name it, and the expected form of its answer.
+/// A request in the form that messages need, and what its answer must be.
 pub(super) struct Asked {
     server: String,
     request: String,
     is_endless: bool,
-    /// Whether the answer must be an object of the API, with a `kind`.
+    /// Whether the answer must be a Kubernetes object, which has a `kind`.
     is_object: bool,
 }
 
 impl Asked {
-    /// Describes a request that is about to be sent to a server.
+    /// Records a request before it is sent to a server.
     pub(super) fn of(server: &str, request: &Request<Body>) -> Self {
         let path = request.uri().path();
         let is_endless = is_endless(request);
@@ -67,8 +67,8 @@ impl Asked {
         }
     }
 
-    /// Checks the status and the media type of an answer. Returns the answer with a body that is checked while
-    /// it is read.
+    /// Checks the status and the media type of an answer. The body of the returned answer is checked while
+    /// the caller reads it.
     pub(super) fn check<B>(self, answer: Response<B>) -> Result<Response<Checked<B>>, BadAnswer> {
         let status = answer.status();
         let media = answer.headers().get(header::CONTENT_TYPE);
@@ -111,14 +111,15 @@ impl Asked {
     }
 }
 
-/// A body that fails if it is too long, or if it ends without the field that every object has.
+/// A body that fails when it becomes too long, or when it ends without the field `kind`.
 pub(super) struct Checked<B> {
     inner: Pin<Box<B>>,
     asked: Asked,
-    /// The number of bytes so far: of the current line if the answer is endless, else of the whole answer.
+    /// The number of bytes that were read: of the current line if the answer is endless, otherwise of the
+    /// whole answer.
     count: usize,
     wants_kind: bool,
-    /// The last bytes of the previous piece, because the field can be in two pieces.
+    /// The last bytes of the previous piece. They are kept because the field name can extend over two pieces.
     last: Vec<u8>,
 }
 
@@ -130,7 +131,7 @@ impl<B> Checked<B> {
             false => (WHOLE, "in all"),
         };
         if self.asked.is_endless {
-            // A piece can have several lines. Its first line continues the last line of the piece before.
+            // A piece can have several lines. Its first line continues the last line of the previous piece.
             let mut lines = piece.split(|byte| *byte == b'\n');
             let first = lines.next().map_or(0, <[u8]>::len);
             let longest = lines.clone().map(<[u8]>::len).max().unwrap_or_default();
@@ -241,7 +242,7 @@ mod tests {
         let watch = format!("{LIST}?watch=true");
         let error = read(&watch, too_long).await.unwrap_err();
         assert!(error.contains("more than 32 MB in one line"), "{error}");
-        // A watch may last for ever, if its lines are short.
+        // A watch may last without end if its lines are short.
         let lines: Vec<Bytes> = [mega, line].into_iter().cycle().take(2 * 40).collect();
         assert!(read(&watch, lines).await.is_ok());
     }
@@ -278,7 +279,7 @@ mod tests {
             (404, "text/plain; charset=utf-8", true),
             (404, "text/html", false),
             (403, "application/json", true),
-            // A proxy in front of the server says that the server is down.
+            // With this answer, a proxy in front of the server reports that the server is down.
             (503, "text/html", true),
         ] {
             let answer = Response::builder()

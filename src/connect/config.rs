@@ -1,4 +1,4 @@
-//! The user's configuration: the theme and the keymap, and settings for a context or a directory.
+//! The user's configuration file: the theme, the keymap, and the settings of contexts and directories.
 //!
 //! ```toml
 //! theme = "light"
@@ -22,10 +22,10 @@ use bounded_yaml::{self, Place};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// The name of the configuration file in bowline's configuration directory.
+/// The name of the file in bowline's configuration directory.
 const FILE: &str = "config.toml";
 
-/// The user's configuration.
+/// The content of the user's configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -35,62 +35,62 @@ pub struct Config {
     file: PathBuf,
     #[serde(skip)]
     text: String,
-    /// The settings of each context, by the name of the context.
+    /// The settings of contexts; the key is the name of the context.
     #[serde(default)]
     pub contexts: BTreeMap<String, Context>,
-    /// The settings of each directory; they also apply to everything below the directory.
+    /// The settings of directories. They also apply to all directories inside a directory.
     #[serde(default)]
     pub directories: BTreeMap<PathBuf, Directory>,
 }
 
-/// The theme and the keymap that the user configured, each with its place in the file.
+/// The theme and the keymap in the user's configuration, each with its position in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looks {
-    /// The name of a theme.
+    /// The name of the theme; None if the user configured none.
     pub theme: Option<(String, Place)>,
-    /// The name of a keymap.
+    /// The name of the keymap; None if the user configured none.
     pub keymap: Option<(String, Place)>,
 }
 
-/// The user's settings for one context.
+/// The user's settings for a context.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Context {
     /// Whether bowline sends only reads on the context.
     #[serde(default)]
     pub readonly: bool,
-    /// Whether bowline sends only reads on the context until the user allows writes, or confirms a plan by
+    /// Whether bowline sends only reads on the context until the user allows writes or confirms a plan by
     /// typing.
     #[serde(default)]
     pub protected: bool,
-    /// The component that a command uses if the user names none.
+    /// The component that commands use by default.
     pub component: Option<String>,
 }
 
-/// The user's settings for one directory.
+/// The user's settings for a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Directory {
-    /// The component that a command uses if the user names none.
+    /// The component that commands use by default.
     pub component: Option<String>,
-    /// The paths at which new objects are written in a repository, by kind.
+    /// The paths of the files for new objects in a repository; the key is the kind.
     #[serde(default)]
     pub layout: BTreeMap<String, String>,
 }
 
-/// The error of an invalid configuration.
+/// The error for an invalid configuration file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", file.display())]
 pub struct NoConfig {
-    /// The configuration file.
+    /// The path of the configuration file.
     pub file: PathBuf,
-    /// The problem, with its place in the file.
+    /// The problem, with its position in the file.
     pub why: String,
 }
 
 impl Config {
-    /// Reads the configuration file of a configuration directory. Without a directory or a file, the
-    /// configuration is empty.
+    /// Reads the configuration file in a directory. The configuration is empty if the directory is None or
+    /// the file does not exist.
     pub fn read(directory: Option<&Path>) -> Result<Self, NoConfig> {
         let Some(file) = directory.map(|directory| directory.join(FILE)) else {
             return Ok(Self::default());
@@ -116,7 +116,7 @@ impl Config {
         }
     }
 
-    /// Returns the theme and the keymap.
+    /// Returns the theme and the keymap that the user configured.
     pub fn looks(&self) -> Looks {
         let origin = self.file.display().to_string();
         let chosen = |name: &Spanned<String>| {
@@ -129,8 +129,8 @@ impl Config {
         }
     }
 
-    /// Returns the default component of a directory, or else of a context. If the settings of several
-    /// directories apply, the deepest directory wins.
+    /// Returns the default component for a directory, or else for a context. If several directories have
+    /// settings, the deepest one is used.
     pub fn component(&self, directory: Option<&Path>, context: Option<&str>) -> Option<&str> {
         let here = self
             .directories
@@ -145,12 +145,12 @@ impl Config {
             .or_else(|| of_context?.component.as_deref())
     }
 
-    /// Returns the paths at which new objects are written in a repository, by kind. If the settings of several
-    /// directories apply, the deepest directory wins.
+    /// Returns the paths of the files for new objects in a repository; the key is the kind. If several
+    /// directories have settings, the deepest one is used.
     pub fn layout(&self, directory: &Path) -> BTreeMap<String, String> {
         let directory = directory.canonicalize();
         let mut found = BTreeMap::new();
-        // From the outermost directory to the deepest, so that the deepest wins.
+        // The loop goes from the outermost to the deepest directory, so the deepest one replaces the others.
         for (above, of) in &self.directories {
             if directory
                 .as_ref()
@@ -162,13 +162,13 @@ impl Config {
         found
     }
 
-    /// Returns whether bowline sends only reads on a context.
+    /// Returns whether the user's configuration makes a context read-only.
     pub fn is_readonly(&self, context: &str) -> bool {
         let context = self.contexts.get(context);
         context.is_some_and(|context| context.readonly)
     }
 
-    /// Returns whether bowline sends only reads on a context until the user allows writes.
+    /// Returns whether the user's configuration protects a context.
     pub fn is_protected(&self, context: &str) -> bool {
         let context = self.contexts.get(context);
         context.is_some_and(|context| context.protected)

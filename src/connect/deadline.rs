@@ -1,8 +1,8 @@
-//! A deadline for every request, so that no caller waits for ever.
+//! Gives every request a deadline, so that no caller waits without end.
 //!
-//! The head of an answer has one deadline, its body another. The bodies of watches, followed logs and upgraded
-//! connections have no deadline, because they last as long as the server sends data: their reader decides how
-//! long it waits.
+//! The head of an answer has one deadline, its body another. The bodies of watches, followed logs and
+//! upgraded connections have no deadline, because they last as long as the server sends data. Their readers
+//! decide how long they wait.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,9 +19,9 @@ use tower::{BoxError, Service};
 /// The deadlines of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// The time until the head of the answer, including retries of a read.
+    /// The longest time until the head of the answer arrives, including retries of a read.
     pub answer: Duration,
-    /// The time until the end of the body, measured from the arrival of the head.
+    /// The longest time from the arrival of the head to the end of the body.
     pub body: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Default for Deadlines {
     }
 }
 
-/// The error of a request that exceeded a deadline. It is unknown whether a write took effect.
+/// The error of a request that exceeded a deadline. If the request was a write, it may have taken effect.
 #[derive(Debug, thiserror::Error)]
 #[error("{request}: no {part} within {}", humane(*.after))]
 pub struct DeadlineExceeded {
@@ -47,7 +47,7 @@ fn humane(duration: Duration) -> String {
     format!("{duration:?}")
 }
 
-/// A service whose requests fail at their deadlines.
+/// A service that fails requests at their deadlines.
 #[derive(Clone)]
 pub(super) struct Deadline<S> {
     pub(super) deadlines: Deadlines,
@@ -98,7 +98,7 @@ where
     }
 }
 
-/// Returns whether the body of the answer to a request has no end.
+/// Returns whether the answer to a request has a body without end, such as a watch.
 pub(super) fn is_endless(request: &Request<Body>) -> bool {
     let asks_for = |name: &str| {
         request.uri().query().is_some_and(|query| {
@@ -117,7 +117,7 @@ struct Limit {
     error: Option<DeadlineExceeded>,
 }
 
-/// A body that fails if its end is not reached before the deadline.
+/// A body that fails if it does not end before the deadline.
 pub(super) struct Timed<B> {
     inner: Pin<Box<B>>,
     limit: Option<Limit>,

@@ -1,4 +1,4 @@
-//! The errors of connecting to a target, and their kinds.
+//! The errors of connections and requests, their kinds, and the hints for users.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,30 +16,28 @@ use crate::git::GitError;
 use crate::gitops::tree::TreeError;
 use crate::text::quoted;
 
-/// The reasons why bowline cannot connect to a target.
+/// The reason why bowline cannot connect to a target.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The context of `--context` does not exist.
+    /// The kubeconfig does not have the context of `--context`.
     #[error("the kubeconfig has no context {name}")]
     NoSuchContext {
-        /// The name of the context.
         name: String,
-        /// The names of the contexts that exist.
+        /// The names of all contexts in the kubeconfig.
         known: Vec<String>,
     },
-    /// The user's configuration is invalid.
     #[error(transparent)]
     Config(#[from] NoConfig),
-    /// The kubeconfig has contexts, but no current one.
+    /// The kubeconfig has contexts, but none of them is the current one.
     #[error("the kubeconfig has no current context")]
     NoCurrentContext,
     /// A DataPlane refers to the embedded store, but the control plane is not an embedded store.
     #[error("the DataPlane is embedded, and the control plane is a cluster")]
     NoEmbeddedPlane,
-    /// The kubeconfig of the data planes does not exist.
+    /// The kubeconfig for the data planes does not exist.
     #[error("kubeconfig {} does not exist; it must have the context {name}", file.display())]
     NoPlaneKubeconfig {
-        /// The name of the context that a DataPlane refers to.
+        /// The name of the context that a DataPlane needs.
         name: String,
         /// The path of the missing kubeconfig.
         file: PathBuf,
@@ -47,81 +45,69 @@ pub enum Error {
     /// A kubeconfig cannot be read.
     #[error("{}", unread_kubeconfig(file, source))]
     Kubeconfig {
-        /// The path of the kubeconfig.
         file: PathBuf,
-        /// The error of the client library.
         source: Box<KubeconfigError>,
     },
-    /// A context refers to a cluster or user that does not exist.
+    /// A context names a cluster or user that the kubeconfig does not have.
     #[error("context {name}: {source}")]
     Context {
-        /// The name of the context.
         name: String,
-        /// The error of the client library.
         source: Box<KubeconfigError>,
     },
-    /// A setting of a context in the kubeconfig cannot be used.
+    /// A setting of a context is invalid.
     #[error("context {context}: {wrong}")]
     Setting {
-        /// The name of the context.
         context: String,
-        /// The setting, and why it cannot be used.
+        /// The setting, and why it is invalid.
         wrong: BadSetting,
     },
-    /// The pod's service account cannot be used.
+    /// The service account of the pod cannot be used.
     #[error("the service account of this pod: {0}")]
     Pod(#[source] Box<InClusterError>),
-    /// A credential plugin needs the terminal, which bowline does not give to plugins.
+    /// A credential plugin needs a terminal, but bowline gives plugins no access to it.
     #[error(
         "context {context}: the credential plugin {command} needs the terminal (interactiveMode: Always)"
     )]
     PluginWantsTerminal {
-        /// The name of the context.
         context: String,
-        /// The command of the plugin.
+        /// The command that starts the plugin.
         command: String,
     },
-    /// A credential plugin did not end before its deadline.
+    /// A credential plugin did not finish before its deadline.
     #[error("context {context}: the credential plugin took longer than {after:?}")]
     PluginTooSlow {
-        /// The name of the context.
         context: String,
-        /// The deadline.
+        /// The longest time that a plugin may run.
         after: Duration,
     },
     /// The client library cannot use the credentials or the certificates of a context.
     #[error("context {context}: {}", explain(error))]
     Client {
-        /// The name of the context.
         context: String,
         /// The error of the client library. It is not a `source`, because its text can contain credentials.
         error: Box<kube::Error>,
     },
-    /// The operation was cancelled, because the program ends.
+    /// The operation was cancelled because the program ends.
     #[error("interrupted: {0}")]
     Interrupted(String),
-    /// The name cannot be the name of a namespace.
+    /// The name is not valid for a namespace.
     #[error("{0:?} cannot be a namespace")]
     Namespace(String),
-    /// The system does not provide a data directory.
+    /// The operating system does not name a data directory for the user.
     #[error("this user has no data directory")]
     NoDataDirectory,
     /// The data directory cannot be created.
     #[error("data directory {}: {source}", directory.display())]
     DataDirectory {
-        /// The path of the data directory.
         directory: PathBuf,
-        /// The error of the file system.
         source: std::io::Error,
     },
     /// The embedded store cannot be opened.
     #[error("embedded store: {source}")]
     Store {
-        /// The file of the store.
         file: PathBuf,
-        /// Whether `--readonly` would help: the file can be read, and the user did not give the flag.
+        /// Whether `--readonly` would help: the file is readable, and the user did not give the flag.
         readonly_helps: bool,
-        /// The error of the store.
         source: Box<OpenError>,
     },
     /// The work tree cannot be used.
@@ -129,27 +115,24 @@ pub enum Error {
     Repository {
         /// The directory that the user named.
         directory: PathBuf,
-        /// The error of the work tree.
         source: Box<TreeError>,
     },
-    /// The cluster beside a work tree does not return the status of the ReleasePins.
+    /// The cluster next to a work tree does not return the status of the ReleasePins.
     #[error("context {context}, the cluster of the repository: {}", explain(error))]
     Beside {
-        /// The name of the cluster's context.
         context: String,
-        /// The error of the request.
         error: Box<kube::Error>,
     },
-    /// A cluster does not have kinds that the command needs.
+    /// A cluster does not serve kinds that the command needs.
     #[error(
         "{target} does not have the kinds {kinds}: bowline is not installed there, or only in part; nothing is wrong with the cluster"
     )]
     KindsAbsent {
-        /// The cluster.
+        /// The cluster, in words.
         target: String,
-        /// The missing kinds, by group and version.
+        /// The missing kinds, as [`listed`](super::kinds::listed) formats them.
         kinds: String,
-        /// The flag that selects the cluster, for the next step; empty if no flag selects it.
+        /// The flag that selects the cluster, for the hint; empty if no flag selects it.
         flag: String,
     },
     /// An embedded store does not have kinds that every store has.
@@ -157,12 +140,11 @@ pub enum Error {
         "embedded store {} does not have the kinds {kinds}, which every store has: it is corrupt, or somebody deleted them; restore it from a backup, or move it away (with its -wal and -shm files) to begin with an empty store", file.display()
     )]
     StoreWithoutKinds {
-        /// The file of the store.
         file: PathBuf,
-        /// The missing kinds, by group and version.
+        /// The missing kinds, as [`listed`](super::kinds::listed) formats them.
         kinds: String,
     },
-    /// Neither the files nor the log of a repository contain an object of bowline.
+    /// Neither the files nor the log of a repository contain bowline objects.
     #[error(
         "{} has no objects of bowline: no file mentions openchoreo.dev, core.choreo.dev or bowline.dev; nothing is wrong with the repository", directory.display()
     )]
@@ -173,14 +155,13 @@ pub enum Error {
     /// A cluster does not answer.
     #[error("{}", unanswered(target, error))]
     Unanswered {
-        /// The cluster.
+        /// The cluster, in words.
         target: String,
-        /// The error of the request.
         error: Box<kube::Error>,
     },
 }
 
-/// The error of a connection that could not be opened.
+/// The error of a connection to a server that could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reach {server}: {why}")]
 pub(super) struct Unreachable {
@@ -188,8 +169,8 @@ pub(super) struct Unreachable {
     why: String,
 }
 
-/// Adds the name of the server to a connection error. The library's message names only its own layers: `client
-/// error (Connect): tcp connect error: ...`.
+/// Adds the name of the server to a connection error. The message of the library names only its own layers:
+/// `client error (Connect): tcp connect error: ...`.
 pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
     use hyper_util::client::legacy;
     let source = match &error {
@@ -216,7 +197,8 @@ pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
     }))
 }
 
-/// Returns the message for a kubeconfig that cannot be read. The library's own message repeats the path.
+/// Returns the message for a kubeconfig that cannot be read. Unlike the message of the library, it contains
+/// the path once.
 fn unread_kubeconfig(file: &Path, source: &KubeconfigError) -> String {
     match source {
         KubeconfigError::ReadConfig(error, _) => format!("kubeconfig {}: {error}", file.display()),
@@ -224,8 +206,8 @@ fn unread_kubeconfig(file: &Path, source: &KubeconfigError) -> String {
     }
 }
 
-/// Returns the message for a target that does not answer. The text of an error that names the server is used
-/// unchanged.
+/// Returns the message for a target that does not answer. An error whose text already names the server is
+/// used unchanged.
 fn unanswered(target: &str, error: &kube::Error) -> String {
     match error {
         kube::Error::Service(source) if source.is::<Unreachable>() || source.is::<BadAnswer>() => {
@@ -235,25 +217,25 @@ fn unanswered(target: &str, error: &kube::Error) -> String {
     }
 }
 
-/// The kinds of failures that callers distinguish.
+/// The kinds of failures that callers handle differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The flags or the configuration are wrong, or the command is not possible on this target.
+    /// The flags or the configuration are wrong, or the target does not support the command.
     Usage,
-    /// Another writer was first, or the data is stale.
+    /// Another writer has changed the object, or the caller's data is stale.
     Conflict,
-    /// The server or the read-only guard refuses the request.
+    /// The server or the read-only guard has refused the request.
     NotAllowed,
-    /// The target cannot be reached, or there was no answer in time.
+    /// The target cannot be reached or did not answer in time.
     Unreachable,
-    /// The server does not have a kind that the command needs.
+    /// The server does not serve a kind that the command needs.
     NotInstalled,
-    /// Everything else.
+    /// All other failures.
     Other,
 }
 
 impl Error {
-    /// Returns the kind of the error.
+    /// Returns the kind of the failure.
     pub fn failure(&self) -> Failure {
         match self {
             Error::NoSuchContext { .. }
@@ -288,83 +270,107 @@ impl Error {
         }
     }
 
-    /// Returns the next step for the user.
-    pub fn hint(&self) -> Option<String> {
+    /// Returns the next step for the user; None if there is none.
+    pub fn hints(&self) -> Vec<String> {
         match self {
-            Error::NoSuchContext { known, .. } if known.is_empty() => {
-                Some("there is no kubeconfig, or it has no contexts: name one with --kubeconfig FILE, or use --embedded".to_owned())
+            Error::NoSuchContext { known, .. } if known.is_empty() => steps(&[
+                "there is no kubeconfig, or it has no contexts: name one with --kubeconfig FILE",
+                "or use the embedded store: --embedded",
+            ]),
+            Error::NoSuchContext { known, .. } => {
+                vec![format!("the contexts are: {}", known.join(", "))]
             }
-            Error::NoSuchContext { known, .. } => Some(format!("the contexts are: {}", known.join(", "))),
-            Error::NoCurrentContext => {
-                Some("name one with --context NAME, or use --embedded".to_owned())
-            }
+            Error::NoCurrentContext => steps(&[
+                "name a context: --context NAME",
+                "or use the embedded store: --embedded",
+            ]),
             Error::NoEmbeddedPlane => {
-                Some("give the DataPlane inCluster: {} or context: {name: NAME}".to_owned())
+                steps(&["give the DataPlane inCluster: {} or context: {name: NAME}"])
             }
-            Error::NoPlaneKubeconfig { .. } => Some(
-                "in a cluster, put a kubeconfig under the key config of the Secret bowline-kubeconfig in namespace bowline-system".to_owned(),
-            ),
-            Error::PluginWantsTerminal { command, .. } => Some(format!(
-                "set interactiveMode: IfAvailable for the plugin, and log in with {command} first"
-            )),
-            Error::Setting { wrong, .. } => Some(wrong.hint()),
-            Error::KindsAbsent { flag, .. } => Some(format!(
-                "bowline install{flag} installs the kinds; bowline status -A{flag} shows the workloads that run without them"
-            )),
-            Error::NoObjects { directory } => Some(format!(
-                "if the objects are in another directory, name it with --repo DIR; if there are none yet, write Environments, a DeploymentPipeline and the definitions of a component (docs/gitops.md, \"The first objects\"), and then create the first release: bowline release create COMPONENT --repo {}",
-                quoted(&directory.to_string_lossy())
-            )),
-            Error::Repository { source, .. } if matches!(**source, TreeError::Git(GitError::NoWorkTree { .. })) => {
-                Some("name a directory of a git work tree with --repo DIR; git init makes one".to_owned())
+            Error::NoPlaneKubeconfig { .. } => steps(&[
+                "in a cluster, put a kubeconfig under the key config of the Secret bowline-kubeconfig in namespace bowline-system",
+            ]),
+            Error::PluginWantsTerminal { command, .. } => vec![
+                "set interactiveMode: IfAvailable for the plugin in the kubeconfig".to_owned(),
+                format!("then log in: {command}"),
+            ],
+            Error::PluginTooSlow { .. } => {
+                steps(&["log in again outside bowline, then repeat the command"])
             }
-            Error::Unanswered { .. } => Some(
-                "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),
-            ),
-            Error::Namespace(_) => Some(names::NAMESPACE_FORM.to_owned()),
-            Error::NoDataDirectory => Some("name the file with --embedded=FILE".to_owned()),
+            Error::Setting { wrong, .. } => vec![wrong.hint()],
+            Error::KindsAbsent { flag, .. } => vec![
+                format!("install the kinds: bowline install{flag}"),
+                format!("or look at the workloads that run without them: bowline status -A{flag}"),
+            ],
+            Error::NoObjects { directory } => vec![
+                "if the objects are in another directory, name it: --repo DIR".to_owned(),
+                format!(
+                    "if there are none yet, write Environments, a DeploymentPipeline and the definitions of a component (docs/gitops.md, \"The first objects\"), and then create the first release: bowline release create COMPONENT --repo {}",
+                    quoted(&directory.to_string_lossy())
+                ),
+            ],
+            Error::Repository { source, .. }
+                if matches!(**source, TreeError::Git(GitError::NoWorkTree { .. })) =>
+            {
+                steps(&[
+                    "name a directory of a git work tree: --repo DIR",
+                    "or make this directory a work tree: git init",
+                ])
+            }
+            Error::Unanswered { .. } => steps(&[
+                "check the connection: kubectl cluster-info",
+                "or wait longer: --request-timeout 2m",
+            ]),
+            Error::Namespace(_) => vec![names::NAMESPACE_FORM.to_owned()],
+            Error::NoDataDirectory => steps(&["name the file: --embedded=FILE"]),
             Error::Store {
                 source,
                 readonly_helps,
                 ..
-            } => store_hint(source, *readonly_helps).map(str::to_owned),
+            } => steps(store_hints(source, *readonly_helps)),
             Error::Client { error, .. } if failure(error) == Failure::NotAllowed => {
-                Some("log in again outside bowline, then repeat the command".to_owned())
+                steps(&["log in again outside bowline, then repeat the command"])
             }
-            _ => None,
+            _ => Vec::new(),
         }
     }
 }
 
-/// Returns the next step for a store that cannot be opened. None: the error suggests no step.
-fn store_hint(error: &OpenError, readonly_helps: bool) -> Option<&'static str> {
+fn steps(steps: &[&str]) -> Vec<String> {
+    steps.iter().map(|step| (*step).to_owned()).collect()
+}
+
+/// Returns the next step for the user after an error of the store; None if there is none.
+fn store_hints(error: &OpenError, readonly_helps: bool) -> &'static [&'static str] {
+    const ANOTHER: &str = "or choose another file: --embedded=FILE";
     match error {
         OpenError::Locked { .. } => {
-            Some("repeat the command when the other process has finished its write")
+            &["repeat the command when the other process has finished its write"]
         }
-        OpenError::Absent(_) => Some(
-            "choose another file with --embedded=FILE, or create a store: bowline apply -f DIR --embedded=FILE",
-        ),
-        OpenError::Sqlite { .. } if readonly_helps => Some(
-            "make the file and its folder writable, read the file with --readonly, or choose another file with --embedded=FILE",
-        ),
-        OpenError::Sqlite { .. } => Some(
-            "make the file and its folder readable, or choose another file with --embedded=FILE",
-        ),
+        OpenError::Absent(_) => &[
+            "create a store: bowline apply -f DIR --embedded=FILE",
+            ANOTHER,
+        ],
+        OpenError::Sqlite { .. } if readonly_helps => &[
+            "make the file and its folder writable",
+            "or read the file without writing: --readonly",
+            ANOTHER,
+        ],
+        OpenError::Sqlite { .. } => &["make the file and its folder readable", ANOTHER],
         OpenError::IsFolder(_) | OpenError::NotAFile(_) | OpenError::Unfolded { .. } => {
-            Some("name the file with --embedded=FILE")
+            &["name the file: --embedded=FILE"]
         }
         OpenError::Folder { .. } | OpenError::Network { .. } | OpenError::Foreign(_) => {
-            Some("choose another file with --embedded=FILE")
+            &["choose another file: --embedded=FILE"]
         }
         OpenError::Damaged { .. }
         | OpenError::Newer { .. }
         | OpenError::NoSpace { .. }
-        | OpenError::SetUp { .. } => None,
+        | OpenError::SetUp { .. } => &[],
     }
 }
 
-/// Returns the kind of a failed request.
+/// Returns the kind of a failed request's failure.
 pub fn failure(error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) => match status.code {
@@ -376,7 +382,8 @@ pub fn failure(error: &kube::Error) -> Failure {
             _ => Failure::Other,
         },
         kube::Error::Auth(_) => Failure::NotAllowed,
-        // The client renews credentials in one of its layers, so a failed renewal is a service error.
+        // The client renews credentials inside one of its layers, so a failed renewal is reported as a
+        // service error.
         kube::Error::Service(source) if source.is::<AuthError>() => Failure::NotAllowed,
         kube::Error::Service(source) if is_of_store(source.as_ref()) => Failure::Other,
         kube::Error::Service(_) | kube::Error::HyperError(_) => Failure::Unreachable,
@@ -385,7 +392,7 @@ pub fn failure(error: &kube::Error) -> Failure {
     }
 }
 
-/// Returns whether an embedded store failed in the middle of an answer.
+/// Returns whether the error means that an embedded store failed in the middle of an answer.
 fn is_of_store(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut chain = std::iter::successors(Some(error), |error| error.source());
     chain.any(|error| {
@@ -395,9 +402,10 @@ fn is_of_store(error: &(dyn std::error::Error + 'static)) -> bool {
     })
 }
 
-/// Returns whether an answer means that the server does not have the kind, and not that an object is missing.
+/// Returns whether an answer means that the server does not serve the kind. A missing object gives another
+/// answer.
 fn is_kind_absent(status: &Status) -> bool {
-    // The first message is for an unknown group, the second for an unknown kind of a known group.
+    // The first message is about an unknown group, the second about an unknown kind in a known group.
     let words = [
         "404 page not found",
         "the server could not find the requested resource",
@@ -405,15 +413,15 @@ fn is_kind_absent(status: &Status) -> bool {
     status.code == 404 && words.contains(&status.message.trim())
 }
 
-/// Returns whether a request failed in a way that each later request repeats: because of its deadline, or
-/// because the server is not a Kubernetes API server.
+/// Returns whether an error would also fail each later request: an exceeded deadline, or a server that is not
+/// a Kubernetes API server.
 pub(super) fn is_lasting(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Service(source) if source.is::<DeadlineExceeded>() || source.is::<BadAnswer>())
 }
 
-/// Returns whether an admission policy or a webhook denied a request. The author of the policy chooses the
-/// status code. Without a chosen reason, a ValidatingAdmissionPolicy answers 422, the code for an object that
-/// the schema refuses.
+/// Returns whether an admission policy or a webhook has denied a request. The status code is not sufficient:
+/// the author of the policy chooses it, and the default, 422, is also the code for an object that the schema
+/// refuses.
 fn is_denied_by_policy(status: &kube::core::Status) -> bool {
     let message = &status.message;
     let has = |begin: &str, end: &str| {
@@ -425,8 +433,8 @@ fn is_denied_by_policy(status: &kube::core::Status) -> bool {
             || has("admission webhook \"", " denied the request"))
 }
 
-/// Returns the message for a failed request. Leaves out the standard output of a credential plugin, which the
-/// library quotes, because it may contain a token.
+/// Returns the message about a failed request. The library quotes the standard output of a credential plugin;
+/// the message leaves it out, because it may contain a token.
 pub fn explain(error: &kube::Error) -> String {
     let credentials = match error {
         kube::Error::Auth(error) => Some(error),
@@ -450,13 +458,13 @@ pub fn explain(error: &kube::Error) -> String {
             "the server does not have this kind".to_owned()
         }
         (None, kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
-        // The text of the library ("ServiceError") does not help a user.
+        // The text of the library ("ServiceError") does not help the user.
         (None, kube::Error::Service(source)) => with_causes(source.as_ref()),
         (None, error) => with_causes(error),
     }
 }
 
-/// Joins an error and its causes, without repetitions.
+/// Joins the messages of an error and its causes, without repetitions.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
@@ -484,13 +492,9 @@ mod tests {
         let foreign = store(OpenError::Foreign("a.db".into()));
         let says = "embedded store: a.db is not a store of the embedded API";
         assert_eq!(foreign.to_string(), says);
-        let hint = foreign.hint();
-        assert_eq!(
-            hint.as_deref(),
-            Some("choose another file with --embedded=FILE")
-        );
-        let absent = store(OpenError::Absent("a.db".into())).hint();
-        assert!(absent.unwrap().contains("bowline apply -f DIR"));
+        assert_eq!(foreign.hints(), ["choose another file: --embedded=FILE"]);
+        let absent = store(OpenError::Absent("a.db".into())).hints();
+        assert!(absent[0].contains("bowline apply -f DIR"));
         let locked = store(OpenError::Locked {
             path: "a.db".into(),
         });
@@ -498,12 +502,13 @@ mod tests {
             locked.to_string(),
             "embedded store: a.db is locked: another process is writing to it"
         );
-        assert!(locked.hint().unwrap().contains("repeat the command"));
+        assert!(locked.hints()[0].contains("repeat the command"));
         let unreadable = OpenError::Sqlite {
             path: "a.db".into(),
             cause: rusqlite::Error::InvalidQuery,
         };
-        assert!(!store(unreadable).hint().unwrap().contains("--readonly"));
+        let hints = store(unreadable).hints();
+        assert!(hints.iter().all(|hint| !hint.contains("--readonly")));
     }
 
     #[tokio::test]

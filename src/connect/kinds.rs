@@ -1,7 +1,7 @@
-//! Reads from the discovery documents of a server which kinds it has.
+//! Reads a server's discovery documents to find out which kinds it serves.
 //!
-//! A watch of a missing kind fails like a watch of a broken server. Discovery tells the two apart, so
-//! that bowline can say "not installed" at once.
+//! A watch of a missing kind fails in the same way as a watch on a broken server. With discovery, bowline can
+//! say "not installed" at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use super::error::is_lasting;
 use super::{Error, Target};
 use crate::text::quoted;
 
-/// Returns the API resource of a kind of bowline.
+/// Returns the API resource of one of bowline's kinds.
 pub fn kind<K: Resource<DynamicType = ()>>() -> ApiResource {
     ApiResource::erase::<K>(&())
 }
 
-/// The plural names of the kinds that a server has, by group and version.
+/// The result of discovery: the plural names of the served kinds, by group and version.
 pub struct Discovery {
     versions: BTreeMap<String, Result<BTreeSet<String>, kube::Error>>,
 }
 
 impl Discovery {
-    /// Asks the server which kinds it has in the groups and versions of the wanted kinds.
+    /// Sends discovery requests for the groups and versions of the wanted kinds.
     pub async fn ask(client: &Client, wanted: &[ApiResource]) -> Self {
         let versions: BTreeSet<&str> = wanted
             .iter()
@@ -43,25 +43,25 @@ impl Discovery {
         }
     }
 
-    /// Returns whether the server has a kind. `None`: the discovery request failed, for example because the
-    /// user has no right to read discovery.
+    /// Returns whether the server serves a kind. `None` if the discovery request failed, for example because
+    /// the user is not allowed to read discovery.
     pub fn serves(&self, kind: &ApiResource) -> Option<bool> {
         let found = self.versions.get(&kind.api_version)?.as_ref().ok()?;
         Some(found.contains(&kind.plural))
     }
 
-    /// Returns the first error of discovery that each later request would repeat.
+    /// Returns the first discovery error that would also fail all later requests.
     fn lasting(self) -> Option<kube::Error> {
         let errors = self.versions.into_values().filter_map(Result::err);
         errors.into_iter().find(is_lasting)
     }
 }
 
-/// Returns an error if a cluster does not have all of the wanted kinds.
+/// Fails if a cluster does not serve all wanted kinds.
 ///
-/// Ignores most errors of discovery, because the later request of the kind fails with the message of the
-/// server. Reports two errors at once, so that the user does not wait twice: an exceeded deadline, and an
-/// answer that does not come from a Kubernetes API server.
+/// Most discovery errors are ignored: the later request for the kind fails with the message of the server.
+/// Two errors are returned at once, so that the user does not wait twice: an exceeded deadline, and an answer
+/// that does not come from a Kubernetes API server.
 pub(super) async fn require(
     client: &Client,
     wanted: &[ApiResource],
@@ -88,7 +88,7 @@ pub(super) async fn require(
 }
 
 impl Error {
-    /// Returns the error for a target that does not have some kinds.
+    /// Creates the error for a target that does not serve some kinds.
     pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
         let flag = match target {
             Target::Context { name, .. } => format!(" --context {}", quoted(name)),
@@ -108,7 +108,7 @@ impl Error {
     }
 }
 
-/// Lists kinds by group and version: `Release, ReleasePin (openchoreo.dev/v1alpha1)`.
+/// Formats a list of kinds by group and version: `Release, ReleasePin (openchoreo.dev/v1alpha1)`.
 pub fn listed(kinds: &[ApiResource]) -> String {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for kind in kinds {

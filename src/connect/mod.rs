@@ -1,8 +1,8 @@
-//! Connects to a target, and makes a `kube::Client` for it. No other module names a backend.
+//! Connects to a target and creates a `kube::Client` for it. No other module knows the backends.
 //!
-//! Every client has these layers, from the outside to the inside: the read-only guard, the deadlines, the retry
-//! of reads (never of writes), the backend; see [`guard`]. This module does not read the environment of the
-//! process; the caller passes the environment as [`Environment`].
+//! Every client has these layers, from the outside to the inside: the read-only guard, the deadlines, the
+//! retry of reads (never of writes), the backend; see [`guard`]. This module does not read the environment of
+//! the process: the caller passes it as [`Environment`].
 
 mod address;
 mod answer;
@@ -16,6 +16,7 @@ mod readonly;
 mod repository;
 mod retry;
 mod settings;
+mod store_waits;
 #[cfg(test)]
 mod tests;
 
@@ -47,94 +48,95 @@ pub use planes::{DataPlanes, Version};
 pub use readonly::{Bars, only_reads};
 pub use repository::Repository;
 pub use settings::BadSetting;
+pub use store_waits::StoreWaits;
 
-/// The file of an embedded store.
+/// The location of the file of an embedded store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFile {
-    /// `bowline.db` in the user's data directory.
+    /// The file `bowline.db` in the user's data directory.
     Default,
-    /// The file that the user named.
+    /// A file that the user names.
     At(PathBuf),
 }
 
-/// The options of a connection; the flags of a command set most of them.
+/// The options of a connection. Most of them come from the flags of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `--context`: a context of the kubeconfig.
+    /// `--context`: the context in the kubeconfig.
     pub context: Option<String>,
-    /// `--kubeconfig`: this file instead of the default ones.
+    /// `--kubeconfig`: the kubeconfig file, instead of the default files.
     pub kubeconfig: Option<PathBuf>,
-    /// `--embedded[=FILE]`: the embedded store.
+    /// `--embedded[=FILE]`: connect to an embedded store.
     pub embedded: Option<StoreFile>,
-    /// `--repo`: a directory in a git work tree.
+    /// `--repo`: connect to the git work tree that contains this directory.
     pub repo: Option<PathBuf>,
-    /// `--branch`: the branch that gets the commits, instead of the checked out branch.
+    /// `--branch`: the branch that receives the commits, instead of the checked-out branch.
     pub branch: Option<String>,
-    /// `--push`: whether commits are pushed.
+    /// `--push`: push each commit.
     pub push: bool,
-    /// `--remote`: the remote to push to, instead of the remote of the branch.
+    /// `--remote`: the remote to which commits are pushed, instead of the remote of the branch.
     pub remote: Option<String>,
-    /// `-n`: the namespace, instead of the context's.
+    /// `-n`: the namespace, instead of the namespace of the context.
     pub namespace: Option<String>,
     /// `--as`: the user to impersonate.
     pub impersonate: Option<String>,
     /// `--readonly`: send no request that could change anything.
     pub readonly: bool,
-    /// `--request-timeout`: the deadline for the head of an answer, and again for its body.
+    /// `--request-timeout`: the longest time until the head of an answer, and again until the end of its
+    /// body.
     pub request_timeout: Option<Duration>,
-    /// Whether `connect` returns before it has read the cluster beside a repository. The terminal UI sets it.
+    /// Whether `connect` returns before it has connected to the cluster next to a repository. The terminal UI
+    /// sets this.
     pub asks_cluster_later: bool,
-    /// Whether an embedded store must exist already. Otherwise `connect` creates it.
+    /// Whether `connect` fails if the embedded store does not exist. Otherwise it creates the store.
     pub needs_store: bool,
-    /// The kinds that a cluster must have for the command. Embedded stores and repositories have all kinds.
+    /// The kinds that the command needs; a cluster must serve them. Embedded stores and repositories have all
+    /// kinds.
     pub kinds: Vec<ApiResource>,
 }
 
-/// The environment of the process.
+/// The parts of the process environment that a connection needs.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    /// `KUBECONFIG`: a list of files as in `PATH`.
+    /// `KUBECONFIG`: a list of files in the format of `PATH`.
     pub kubeconfig: Option<OsString>,
-    /// The user's home directory.
     pub home: Option<PathBuf>,
-    /// The directory of bowline's data.
+    /// The directory for bowline's data.
     pub data_dir: Option<PathBuf>,
     /// The directory of the user's configuration.
     pub config_dir: Option<PathBuf>,
-    /// The working directory.
     pub working_dir: Option<PathBuf>,
-    /// The cache directory, for data that can be fetched again, such as git objects.
+    /// The directory for data that can be fetched again, such as git objects.
     pub cache_dir: Option<PathBuf>,
-    /// All environment variables, for the programs that git needs.
+    /// All environment variables, for the programs that git starts.
     pub variables: BTreeMap<OsString, OsString>,
     /// Whether this process runs in a pod with a service account.
     pub in_pod: bool,
-    /// The name of the operating system user. Requests to an embedded store are made in this name.
+    /// The name of the operating system user, which is the user of requests to an embedded store.
     pub user: String,
-    /// The path of this executable. bowline starts it to run credential plugins.
+    /// The path of this executable, which bowline starts again to run credential plugins.
     pub program: Option<PathBuf>,
 }
 
-/// The target of a client.
+/// What a connection reads and writes.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A cluster, by a context of a kubeconfig.
+    /// A cluster that a context of a kubeconfig selects.
     Context {
-        /// The context's name.
         name: String,
-        /// The kubeconfig of the context.
+        /// The whole kubeconfig.
         kubeconfig: Box<Kubeconfig>,
     },
-    /// The cluster of this pod.
+    /// The cluster in which this pod runs.
     Pod,
-    /// The embedded API over one file.
+    /// An embedded store: the embedded API over one file.
     Embedded {
         /// The file of the store.
         file: PathBuf,
     },
-    /// The embedded API over the files of a git work tree.
+    /// A repository: the embedded API over the files of a git work tree.
     Repository {
-        /// The directory that the user named.
+        /// The directory that the user named, in the work tree.
         directory: PathBuf,
     },
 }
@@ -150,29 +152,28 @@ impl fmt::Display for Target {
     }
 }
 
-/// A client and its target.
+/// A client with its target and the settings for it.
 #[derive(Clone)]
 pub struct Connection {
-    /// The client; every request passes the read-only guard.
+    /// The client. Every request passes the read-only guard.
     pub client: kube::Client,
-    /// The target.
     pub target: Target,
-    /// The namespace that commands use if the user names none.
+    /// The namespace that commands use by default.
     pub namespace: String,
-    /// The reason why only reads are sent. None: writes are allowed.
+    /// The reason why the client sends only reads. None if writes are allowed.
     pub readonly: Option<String>,
-    /// The component that commands use if the user names none.
+    /// The component that commands use by default.
     pub component: Option<String>,
-    /// The work tree, if the target is a repository.
+    /// The work tree; None if the target is not a repository.
     pub repository: Option<Repository>,
     bars: Bars,
-    /// A client that sends writes although the context is protected; only confirmed plans use it. None: the
-    /// context is not protected.
+    /// A client that also sends writes on a protected context. Only plans that the user has confirmed use it.
+    /// None if the context is not protected.
     unbarred: Option<kube::Client>,
 }
 
 impl Connection {
-    /// Makes a connection from an existing client, without a read-only guard.
+    /// Creates a connection from an existing client, without a read-only guard.
     pub fn of(client: kube::Client, target: Target, namespace: &str) -> Self {
         Self {
             client,
@@ -186,14 +187,14 @@ impl Connection {
         }
     }
 
-    /// Returns the work tree, if the target is a repository.
+    /// Returns the git work tree; None if the target is not a repository.
     pub fn work_tree(&self) -> Option<&WorkTree> {
         let repository = self.repository.as_ref();
         repository.map(|repository| repository.tree.work())
     }
 
-    /// Checks that the target has these kinds. Fails for a cluster without one of them. Fails for a
-    /// repository without any object of bowline, if the kinds include ReleasePin. An embedded store has all
+    /// Checks that the target has the kinds. Fails for a cluster that does not serve one of them, and for a
+    /// repository that has no bowline objects, if ReleasePin is among the kinds. An embedded store has all
     /// kinds.
     pub async fn require(&self, kinds: &[ApiResource]) -> Result<(), Error> {
         match &self.target {
@@ -214,12 +215,12 @@ impl Connection {
         }
     }
 
-    /// Returns whether only reads are sent until the user allows writes.
+    /// Returns whether the context is protected: only reads are sent until the user allows writes.
     pub fn is_protected(&self) -> bool {
         self.bars.is_protected()
     }
 
-    /// Returns the name of the context, if it is protected.
+    /// Returns the name of the context if it is protected.
     pub fn protected_context(&self) -> Option<&str> {
         match &self.target {
             Target::Context { name, .. } if self.is_protected() => Some(name),
@@ -227,14 +228,14 @@ impl Connection {
         }
     }
 
-    /// Allows writes on a protected context for the given duration. Returns false, without an effect, if the
-    /// target is not a protected context.
+    /// Allows writes on a protected context for this duration. Returns false and changes nothing if the
+    /// context is not protected.
     pub fn arm(&self, lasting: Duration) -> bool {
         self.bars.arm(lasting)
     }
 
-    /// Returns the connection for one plan that a user has confirmed by typing: it sends writes even if the
-    /// context is protected. A read-only context stays read-only.
+    /// Returns the connection for a plan that the user has confirmed by typing. It sends writes even if the
+    /// context is protected, but not if the context is read-only.
     pub fn for_confirmed_plan(&self) -> Self {
         match &self.unbarred {
             None => self.clone(),
@@ -249,12 +250,11 @@ impl Connection {
     }
 }
 
-/// A context of the kubeconfig.
+/// A context in the kubeconfig, with bowline's settings for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The name of the context.
     pub name: String,
-    /// The name of the cluster.
+    /// The name of the cluster in the kubeconfig.
     pub cluster: String,
     /// The default namespace of the context.
     pub namespace: String,
@@ -262,12 +262,12 @@ pub struct Known {
     pub user: String,
     /// Whether bowline sends only reads on the context, because of `--readonly` or the user's configuration.
     pub readonly: bool,
-    /// Whether the user's configuration protects the context: writes need the user's permission.
+    /// Whether the user's configuration protects the context: writes need the permission of the user.
     pub protected: bool,
 }
 
-/// Chooses the target: the one that the flags name, else the current context, else the cluster of the pod, else
-/// the default embedded store.
+/// Chooses the target: first the target in the flags, then the current context, then the cluster of the pod,
+/// then the default embedded store.
 pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Error> {
     if let Some(store) = &options.embedded {
         return Ok(Target::Embedded {
@@ -305,8 +305,7 @@ pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Er
             name: name.clone(),
             kubeconfig: Box::new(kubeconfig),
         }),
-        // There are contexts, but no current one: the user has clusters, so an embedded store would be a
-        // surprise.
+        // Contexts exist, but none is current. The user has clusters and does not expect an embedded store.
         _ if !kubeconfig.contexts.is_empty() || options.kubeconfig.is_some() => {
             Err(Error::NoCurrentContext)
         }
@@ -317,10 +316,10 @@ pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Er
     }
 }
 
-/// Returns the contexts of the kubeconfig. The list is empty if the kubeconfig cannot be read.
+/// Returns the contexts in the kubeconfig; empty if the kubeconfig cannot be read.
 pub fn contexts(options: &Options, environment: &Environment) -> Vec<Known> {
     let contexts = read_kubeconfig(options, environment).map(|kubeconfig| kubeconfig.contexts);
-    // `connect` reports an invalid configuration.
+    // An invalid configuration is ignored here; `connect` reports it.
     let config = Config::read(environment.config_dir.as_deref()).unwrap_or_default();
     let known = contexts.unwrap_or_default().into_iter().map(|named| {
         let context = named.context.unwrap_or_default();
@@ -336,14 +335,15 @@ pub fn contexts(options: &Options, environment: &Environment) -> Vec<Known> {
     known.collect()
 }
 
-/// Returns the configured theme and keymap. Both are None if the configuration cannot be read.
+/// Returns the theme and the keymap in the user's configuration. Both are None if the configuration cannot be
+/// read.
 pub fn looks(environment: &Environment) -> Looks {
     let config = Config::read(environment.config_dir.as_deref());
     config.unwrap_or_default().looks()
 }
 
-/// Returns an error for a name that cannot be a namespace: in the path of a request, it could select other
-/// objects.
+/// Returns an error for a name that is not valid for a namespace. In the path of a request, the name could
+/// select other objects.
 fn check_namespace(namespace: &str) -> Result<(), Error> {
     match names::is_namespace(namespace) {
         true => Ok(()),
@@ -362,8 +362,8 @@ fn store_file(store: &StoreFile, environment: &Environment) -> Result<PathBuf, E
     }
 }
 
-/// Reads the kubeconfig as kubectl does: a named file must exist, files of `KUBECONFIG` may be missing, and
-/// without any file the kubeconfig is empty.
+/// Reads the kubeconfig as kubectl does. A file of `--kubeconfig` must exist, the files of `KUBECONFIG` may
+/// be missing, and without any file the kubeconfig is empty.
 fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubeconfig, Error> {
     let read = |file: &Path| {
         Kubeconfig::read_from(file).map_err(|source| Error::Kubeconfig {
@@ -389,7 +389,7 @@ fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubec
     Ok(merged)
 }
 
-/// Returns the files of `KUBECONFIG`, or else the default file. The files need not exist.
+/// Returns the files in `KUBECONFIG`, or else the default file. The files may be missing.
 fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
     match &environment.kubeconfig {
         Some(list) if !list.is_empty() => std::env::split_paths(list)
@@ -403,10 +403,10 @@ fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
     }
 }
 
-/// Connects to the target that the options and the environment choose.
+/// Connects to the target that the options and the environment select.
 ///
-/// Asks a cluster only whether it has the kinds of [`Options::kinds`]. If there are none, sends no request, so
-/// the caller's first request is the first to fail if the cluster is down.
+/// If [`Options::kinds`] is not empty, checks that a cluster serves these kinds. Otherwise sends no request,
+/// so if the cluster is down, the first request of the caller fails.
 pub async fn connect(options: &Options, environment: &Environment) -> Result<Connection, Error> {
     if let Some(namespace) = &options.namespace {
         check_namespace(namespace)?;
@@ -424,7 +424,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
     let readonly = options.readonly.then(|| "--readonly was given".to_owned());
     let protected = context.filter(|name| config.is_protected(name));
     let bars = match (readonly.or(configured), protected) {
-        // --readonly and `readonly = true` stay until the program ends.
+        // A guard because of --readonly or `readonly = true` stays until the program ends.
         (Some(why), _) => Bars::fixed(Some(why)),
         (None, Some(name)) => Bars::protected(format!("context {name} is protected")),
         (None, None) => Bars::default(),
@@ -500,9 +500,9 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
     Ok(connection)
 }
 
-/// Opens the embedded store that the options name, or the default store.
+/// Opens the embedded store that the options name, or else the default store.
 ///
-/// For callers that need the service itself and not a client, such as `bowline serve`.
+/// For callers that need the service and not a client, such as `bowline serve`.
 pub async fn embedded(
     options: &Options,
     environment: &Environment,
@@ -520,7 +520,7 @@ async fn open_store(
     options: &Options,
     environment: &Environment,
 ) -> Result<Embedded, Error> {
-    // bowline creates only its own data directory, not a directory that the user names.
+    // bowline creates its own data directory, but no directory that the user names.
     if let Some(directory) = &environment.data_dir
         && file.starts_with(directory)
     {
@@ -534,7 +534,7 @@ async fn open_store(
     opened.map_err(|source| no_store(file, source, std::fs::File::open(file).is_ok()))
 }
 
-/// Opens an existing embedded store read-only, without any change of its files.
+/// Opens an existing embedded store read-only. Never changes its files.
 async fn read_store(
     file: &Path,
     options: &Options,
@@ -570,7 +570,8 @@ fn deadlines(options: &Options) -> Deadlines {
         })
 }
 
-/// The deadline of a credential plugin. It is long, because a user may have to confirm the login on a phone.
+/// The longest time that a credential plugin may run. It is long, because the user may have to confirm the
+/// login on a phone.
 const PLUGIN_DEADLINE: Duration = Duration::from_secs(60);
 
 async fn cluster(
@@ -581,7 +582,8 @@ async fn cluster(
     bars: &Bars,
 ) -> Result<(kube::Client, Option<kube::Client>, String), Error> {
     let deadlines = deadlines(options);
-    // The retry of the library would repeat writes too; the `retry` module does not.
+    // The retry policy of the library is off, because it would also repeat writes; the module `retry` repeats
+    // only reads.
     config.default_retry = false;
     config.connect_timeout = Some(deadlines.answer);
     if let Some(user) = &options.impersonate {
@@ -590,7 +592,7 @@ async fn cluster(
     if let Some(namespace) = &options.namespace {
         config.default_namespace = namespace.clone();
     } else if config.default_namespace.is_empty() {
-        // As in kubectl, an empty namespace in a context means the default namespace.
+        // As in kubectl, an empty namespace in a context means the namespace `default`.
         config.default_namespace = "default".to_owned();
     }
     settings::check(&mut config).map_err(|wrong| Error::Setting {
@@ -607,7 +609,7 @@ async fn cluster(
     }
     let server = settings::shown(&config.cluster_url.to_string());
     let server = server.trim_end_matches('/').to_owned();
-    // `try_from` runs the credential plugin and blocks until it ends.
+    // `try_from` runs the credential plugin and blocks until the plugin ends.
     let built = tokio::task::spawn_blocking(move || kube::Client::try_from(config));
     let slack = Duration::from_secs(5);
     let backend = tokio::time::timeout(PLUGIN_DEADLINE + slack, built)
@@ -641,8 +643,7 @@ async fn cluster(
     Ok((client(bars.clone()), unbarred, namespace))
 }
 
-/// Adds the layers that every client has to a backend: the read-only guard, the deadlines, the retry of
-/// reads.
+/// Adds the layers of every client to a backend: the read-only guard, the deadlines, the retry of reads.
 pub fn guard<S, B>(
     backend: S,
     namespace: &str,
@@ -659,7 +660,7 @@ where
     guarded(backend, namespace, Bars::fixed(readonly), deadlines)
 }
 
-/// Builds a client like [`guard`], with a read-only guard that the user may be able to lift.
+/// Creates a client like [`guard`], with a given read-only guard.
 fn guarded<S, B>(backend: S, namespace: &str, bars: Bars, deadlines: Deadlines) -> kube::Client
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,

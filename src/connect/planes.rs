@@ -1,4 +1,5 @@
-//! Makes the client of a DataPlane. It connects to the control plane itself, or to a context of a kubeconfig.
+//! Creates the client for a DataPlane. The client connects to the control plane itself, or to a context in a
+//! kubeconfig.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +12,7 @@ use super::address::kubeconfigs;
 use super::{Connection, Environment, Error, Options, Target, connect};
 use crate::api::openchoreo::environment::Reach;
 
-/// The connections to the data planes of a control plane.
+/// The connections from a control plane to its data planes.
 #[derive(Clone)]
 pub struct DataPlanes {
     own: Client,
@@ -20,11 +21,11 @@ pub struct DataPlanes {
     around: Option<Around>,
 }
 
-/// A function that wraps a client, for example with a fence.
+/// A function that wraps each client, for example with a fence.
 type Around = Arc<dyn Fn(&Client) -> Client + Send + Sync>;
 
-/// The mtime and the size of each kubeconfig file that the connection to a data plane depends on. None: the
-/// file does not exist.
+/// The mtime and the size of each kubeconfig file that the connection to a data plane uses. None for a file
+/// that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version(Vec<Option<(Option<SystemTime>, u64)>>);
 
@@ -35,9 +36,9 @@ enum Contexts {
 }
 
 impl DataPlanes {
-    /// Returns connections that use the contexts of the kubeconfig that the options and the environment name.
+    /// Returns connections that use the contexts in the kubeconfig of the control plane.
     pub fn of(connection: &Connection, options: &Options, environment: &Environment) -> Self {
-        // The flags of the control plane (namespace, user, store) do not apply to data planes.
+        // Other flags of the control plane (namespace, user, store) do not apply to data planes.
         let others = Options {
             kubeconfig: options.kubeconfig.clone(),
             request_timeout: options.request_timeout,
@@ -52,8 +53,8 @@ impl DataPlanes {
         }
     }
 
-    /// Returns connections that use the contexts of a separate kubeconfig. The file may appear and change
-    /// later, because it is read again for each client.
+    /// Returns connections that use the contexts in the kubeconfig `file`. The file is read again for each
+    /// client, so it may appear and change later.
     pub fn in_file(
         connection: &Connection,
         file: &Path,
@@ -67,7 +68,7 @@ impl DataPlanes {
         Self::of(connection, &options, environment)
     }
 
-    /// Returns connections that use the given clients, by context, and no kubeconfig.
+    /// Returns connections that use given clients; the key is the name of the context.
     pub fn given(own: Client, is_embedded: bool, contexts: BTreeMap<String, Client>) -> Self {
         Self {
             own,
@@ -77,20 +78,20 @@ impl DataPlanes {
         }
     }
 
-    /// Sets a function that wraps every client, for example with a fence.
+    /// Sets a function that wraps each client, for example with a fence.
     pub fn behind(mut self, around: impl Fn(&Client) -> Client + Send + Sync + 'static) -> Self {
         self.around = Some(Arc::new(around));
         self
     }
 
-    /// Returns whether the control plane is an embedded store, where nothing runs and workloads are
+    /// Returns whether the control plane is an embedded store. Then no workload runs, and workloads are
     /// simulated.
     pub fn is_embedded(&self) -> bool {
         self.is_embedded
     }
 
-    /// Returns the state of the kubeconfig files of a connection. If it changed, the client has to be made
-    /// again. An update of a mounted Secret changes it too, because the update replaces the files.
+    /// Returns the state of the kubeconfig files of a connection. If it has changed, the caller must create
+    /// the client again. An update of a mounted Secret also changes the state, because it replaces the files.
     pub fn version(&self, reach: Reach<'_>) -> Version {
         let (Reach::Context(_), Contexts::Kubeconfig(place)) = (reach, &self.contexts) else {
             return Version::default();
@@ -104,7 +105,7 @@ impl DataPlanes {
         Version(seen.collect())
     }
 
-    /// Makes the client of a data plane.
+    /// Creates the client for a data plane.
     pub async fn client(&self, reach: Reach<'_>) -> Result<Client, Error> {
         let client = match reach {
             Reach::InCluster => self.own.clone(),

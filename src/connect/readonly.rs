@@ -1,8 +1,8 @@
-//! The read-only guard: decides in the client, for each request, whether it is sent.
+//! The read-only guard: decides for each request, inside the client, whether to send it.
 //!
-//! The guard checks only the method, the path and the headers of a request. A front end can forget to hide a
-//! key or to ask for a confirmation; this guard cannot be bypassed, because every client of every target is
-//! built behind it. It refuses every request that it does not recognise as a read.
+//! The guard looks only at the method, the path and the headers of a request. It refuses every request that
+//! it does not recognise as a read. A front end may forget to hide a key or to ask for a confirmation, but no
+//! front end can bypass the guard, because every client is built with it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -19,10 +19,11 @@ use percent_encoding::percent_decode_str;
 use tokio::time::Instant;
 use tower::Service;
 
-/// The subresources for which even a GET can act: they open a connection into a container, a pod or a node.
+/// The subresources for which even a GET request can change something: they open a connection to a container,
+/// a pod or a node.
 const DOORS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
-/// The reviews that a user requests about itself. They are sent with POST and store nothing.
+/// The reviews about the user's own identity and permissions. They are sent with POST but store nothing.
 const OWN_REVIEWS: [(&str, &str); 3] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authorization.k8s.io", "selfsubjectaccessreviews"),
@@ -31,7 +32,7 @@ const OWN_REVIEWS: [(&str, &str); 3] = [
 
 /// Returns whether a request only reads.
 ///
-/// A dry run counts as a write: the server runs admission for it, and a webhook may have side effects.
+/// A dry run is not a read: the server calls admission webhooks for it, and they may have side effects.
 pub fn only_reads(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     if headers.contains_key(header::UPGRADE) {
         return false;
@@ -47,8 +48,8 @@ pub fn only_reads(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     }
 }
 
-/// Splits a path into decoded segments. None: a segment would change the meaning of the path when a server
-/// decodes or normalises it.
+/// Splits a path into decoded segments. None if a server could give the path another meaning by decoding or
+/// normalising a segment.
 fn segments(path: &str) -> Option<Vec<String>> {
     path.strip_prefix('/')?
         .split('/')
@@ -67,7 +68,7 @@ fn opens_a_door(segments: &[&str]) -> bool {
         _ => return false,
     };
     let resource = match resource {
-        // The old path of a proxy: /api/v1/proxy/namespaces/...
+        // The older path of a proxy: /api/v1/proxy/namespaces/...
         ["proxy", ..] => return true,
         ["watch", rest @ ..] => rest,
         rest => rest,
@@ -83,17 +84,18 @@ fn is_own_review(segments: &[&str]) -> bool {
     matches!(segments, ["apis", group, _version, plural] if OWN_REVIEWS.contains(&(group, plural)))
 }
 
-/// The state of the read-only guard: whether it sends writes, and the reason if not. Clones share the state.
+/// The state of the read-only guard: whether it sends writes, and the reason if it does not. Clones share the
+/// state.
 #[derive(Clone, Debug, Default)]
 pub struct Bars {
     why: Option<Arc<str>>,
-    /// On a protected context: the time until which writes are allowed, if they are. None: the user cannot
-    /// allow writes.
+    /// The time until which the user allows writes on a protected context; the inner None means that writes
+    /// are not allowed now. The outer None means that the user cannot allow writes.
     lifted: Option<Arc<Mutex<Option<Until>>>>,
 }
 
-/// A time by two clocks. It is over when the first of them reaches it: the monotonic clock may stop while a
-/// machine sleeps, and the wall clock can be set back.
+/// A time on two clocks. It has passed when the first clock reaches it: the monotonic clock may stop while
+/// the machine sleeps, and a user can set the wall clock back.
 #[derive(Clone, Copy, Debug)]
 struct Until {
     ticks: Instant,
@@ -101,7 +103,7 @@ struct Until {
 }
 
 impl Bars {
-    /// Returns a guard that never changes: it allows only reads if there is a reason, else everything.
+    /// Returns a guard that never changes. With a reason it sends only reads, without a reason everything.
     pub fn fixed(why: Option<String>) -> Self {
         Self {
             why: why.map(Into::into),
@@ -109,7 +111,7 @@ impl Bars {
         }
     }
 
-    /// Returns a guard that allows only reads until the user allows writes for a while.
+    /// Returns a guard that sends only reads until the user allows writes for a limited time.
     pub fn protected(why: String) -> Self {
         Self {
             why: Some(why.into()),
@@ -117,18 +119,19 @@ impl Bars {
         }
     }
 
-    /// Returns the reason of the guard, even while the user allows writes. None: the guard allows everything.
+    /// Returns the reason of the guard, even while the user allows writes. None if the guard never refuses a
+    /// request.
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
-    /// Returns whether the user can allow writes for a while.
+    /// Returns whether the user can allow writes for a limited time.
     pub fn is_protected(&self) -> bool {
         self.lifted.is_some()
     }
 
-    /// Allows writes for the given duration; zero ends an earlier permission. Returns false, without an effect,
-    /// if the user cannot allow writes.
+    /// Allows writes for this duration; zero forbids them again. Returns false and changes nothing if the
+    /// user cannot allow writes.
     pub fn arm(&self, lasting: Duration) -> bool {
         let Some(lifted) = &self.lifted else {
             return false;
@@ -142,7 +145,7 @@ impl Bars {
         true
     }
 
-    /// Returns why a write is refused now. None: writes are allowed.
+    /// Returns the reason if writes are refused now. None if writes are allowed now.
     fn refuses(&self) -> Option<&str> {
         let why = self.why.as_deref()?;
         let lifted = self.lifted.as_ref();
@@ -154,7 +157,8 @@ impl Bars {
     }
 }
 
-/// A service that sends all requests, or only reads while the guard refuses writes.
+/// The service with the read-only guard: sends only reads while the guard refuses writes, otherwise all
+/// requests.
 #[derive(Clone)]
 pub(super) struct ReadOnly<S> {
     pub(super) bars: Bars,
@@ -253,18 +257,18 @@ mod tests {
             "/apis/apps/v1/namespaces/shop/deployments/cart/scale",
             PASS,
         ),
-        // Discovery and health.
+        // Discovery documents and health checks.
         ("GET", "/", PASS),
         ("GET", "/version", PASS),
         ("GET", "/apis", PASS),
         ("GET", "/apis/apps/v1", PASS),
         ("GET", "/openapi/v3/apis/apps/v1", PASS),
         ("GET", "/readyz", PASS),
-        // Objects whose name is the name of a dangerous subresource.
+        // Objects that have the name of a dangerous subresource.
         ("GET", "/api/v1/namespaces/shop/pods/exec", PASS),
         ("GET", "/api/v1/namespaces/proxy", PASS),
         ("GET", "/api/v1/namespaces/exec/configmaps/attach", PASS),
-        // Reviews that a user requests about itself.
+        // Reviews about the user's own identity and permissions.
         (
             "POST",
             "/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -327,7 +331,7 @@ mod tests {
             "/apis/authentication.k8s.io/v1/selfsubjectreviews",
             STOP,
         ),
-        // Writes; the query does not matter.
+        // Writes, with any query.
         ("POST", "/api/v1/namespaces/shop/configmaps", STOP),
         ("PUT", "/api/v1/namespaces/shop/configmaps/flags", STOP),
         ("PATCH", "/api/v1/namespaces/shop/configmaps/flags", STOP),
@@ -379,7 +383,7 @@ mod tests {
             "/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachineinstances/vm/portforward",
             STOP,
         ),
-        // Dangerous paths in a form that only the server recognises.
+        // Dangerous paths that become recognisable only after decoding or normalisation.
         ("GET", "/api/v1/namespaces/shop/pods/web/%65xec", STOP),
         ("GET", "/api/v1/namespaces/shop/pods/web/log/../exec", STOP),
         ("GET", "/api/v1/namespaces/shop/pods/web%2Fexec", STOP),
@@ -417,8 +421,8 @@ mod tests {
         let minute = Duration::from_secs(60);
         let never = Bars::fixed(Some("--readonly was given".to_owned()));
         let protected = || Bars::protected("it is protected".to_owned());
-        // The columns: the guard, the duration of the permission, the time since then, whether a write is
-        // sent.
+        // Each row: the guard, the duration for which writes are allowed, the time that passes, and whether a
+        // write is sent.
         for (bars, armed, later, passes) in [
             (Bars::default(), None, Duration::ZERO, PASS),
             (Bars::fixed(None), None, Duration::ZERO, PASS),
@@ -432,7 +436,7 @@ mod tests {
             (protected(), Some(Duration::ZERO), Duration::ZERO, STOP),
             (protected(), Some(Duration::MAX), Duration::ZERO, STOP),
         ] {
-            // A clone shares the guard.
+            // A clone shares the state of the guard.
             let armable = armed.map(|lasting| bars.clone().arm(lasting));
             assert!(armable.is_none_or(|can| can == bars.is_protected()));
             tokio::time::advance(later).await;

@@ -1,4 +1,4 @@
-//! A git work tree as a target, and the live state of a cluster beside it.
+//! A git work tree as a target, and the live state of the cluster next to it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,43 +20,46 @@ use crate::api::ReleasePin;
 use crate::git::{GitError, State};
 use crate::gitops::tree::{self, Layout, Synced, Tree, TreeError, TreeOptions};
 
-/// A work tree that is served as a target. Commits need its files, not only the client.
+/// A work tree that is the target of a connection. Commits need its files in addition to the client.
 #[derive(Clone)]
 pub struct Repository {
     /// The files of the work tree, and the objects in them.
     pub tree: Arc<Tree>,
     served: Embedded,
-    /// The client of the cluster beside the work tree. None: there is no such cluster.
+    /// The client of the cluster next to the work tree. None if there is no such cluster.
     pub beside: Option<Client>,
-    /// The branch that gets the commits. None: the checked out branch.
+    /// The branch that receives the commits. None for the checked-out branch.
     pub branch: Option<String>,
     /// Whether commits are pushed.
     pub push: bool,
-    /// The remote to push to. None: the remote of the branch.
+    /// The remote to which commits are pushed. None for the remote of the branch.
     pub remote: Option<String>,
-    /// The reason why the state of the cluster beside the work tree is unknown or stale.
+    /// The reason why the state of the cluster next to the work tree is unknown or stale; None if the state
+    /// is current.
     trouble: Trouble,
 }
 
 pub(super) type Trouble = Arc<Mutex<Option<String>>>;
 
 impl Repository {
-    /// Reads the files again, and updates the objects that the client serves.
+    /// Reads the changed files again, and updates the objects that the client returns.
     pub async fn sync(&self) -> Result<Synced, TreeError> {
         self.tree.sync(&self.served).await
     }
 
-    /// Reads all files and the whole log, if that has not been done yet.
+    /// Reads all files and the whole log, unless this was already done.
     pub async fn whole(&self) -> Result<(), TreeError> {
         self.tree.whole(&self.served).await
     }
 
-    /// Returns the state of the work tree: branch, ahead and behind, changed files. It runs git, and blocks.
+    /// Returns the state of the work tree: its branch, how far it is ahead and behind, its changed files.
+    /// Runs git and blocks.
     pub fn state(&self) -> Result<State, GitError> {
         self.tree.work().state()
     }
 
-    /// Returns a message that says where the log of a shallow clone ends. None: the log is complete.
+    /// Returns a message about the point at which the log of a shallow clone ends. None if the log is
+    /// complete.
     pub fn shallow_history(&self) -> Option<String> {
         let ends = self.tree.work().shallow()?;
         let short: Vec<&str> = ends.lines().filter_map(|id| id.get(..12)).collect();
@@ -68,13 +71,13 @@ impl Repository {
         })
     }
 
-    /// Returns why the state of the cluster beside the work tree is unknown or stale. `None`: the state is
-    /// current, or there is no cluster.
+    /// Returns why the state of the cluster next to the work tree is unknown or stale. `None` if the state is
+    /// current or there is no cluster.
     pub fn cluster_trouble(&self) -> Option<String> {
         locked(&self.trouble).clone()
     }
 
-    /// Starts to follow the changes of the files, and of the cluster beside the work tree.
+    /// Starts the tasks that follow the changes of the files and of the cluster next to the work tree.
     fn follow(&self, context: Option<&str>) {
         self.tree.follow(&self.served);
         if let Some(cluster) = &self.beside {
@@ -85,7 +88,7 @@ impl Repository {
     }
 }
 
-/// Opens a work tree, and connects to the cluster beside it if the options name one.
+/// Opens a work tree. Also connects to the cluster next to it if the options name one.
 pub(super) async fn open(
     directory: &Path,
     options: &Options,
@@ -163,7 +166,7 @@ pub(super) async fn open(
     Ok((served, repository))
 }
 
-/// Returns the key (namespace, name) and the JSON of a ReleasePin of the cluster.
+/// Returns the key (namespace, name) and the JSON of a ReleasePin in the cluster.
 fn said(pin: &ReleasePin) -> Option<((String, String), Value)> {
     let key = (pin.namespace().unwrap_or_default(), pin.name_any());
     Some((key, serde_json::to_value(pin).ok()?))
@@ -173,11 +176,11 @@ pub(super) fn locked(trouble: &Trouble) -> MutexGuard<'_, Option<String>> {
     trouble.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The interval at which bowline asks again for kinds that the cluster does not have.
+/// The time between two discovery requests while the cluster does not serve bowline's kinds.
 const ABSENT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Copies the status of ReleasePins from a cluster as it changes. A cluster without bowline's kinds has no
-/// ReleasePins until it gets the kinds.
+/// Copies each change of a ReleasePin's status from a cluster. While the cluster does not serve the kind
+/// ReleasePin, it counts as a cluster without ReleasePins.
 pub(super) async fn mirror(
     cluster: Client,
     context: String,
@@ -188,7 +191,7 @@ pub(super) async fn mirror(
     loop {
         let wanted = kind::<ReleasePin>();
         let discovery = Discovery::ask(&cluster, std::slice::from_ref(&wanted)).await;
-        // If discovery fails, the watch reports the error.
+        // If discovery fails, the following watch reports the error.
         if discovery.serves(&wanted) != Some(false) {
             watch(&cluster, &served, &tree, &trouble).await;
         }
@@ -203,7 +206,8 @@ pub(super) async fn mirror(
     }
 }
 
-/// Copies the status of ReleasePins as it changes. Returns when the cluster does not have the kind.
+/// Copies each change of a ReleasePin's status from a cluster. Returns when the cluster does not serve the
+/// kind.
 async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &Trouble) {
     let namespace = tree.namespace();
     let pins: Api<ReleasePin> = Api::namespaced(cluster.clone(), &namespace);
@@ -213,7 +217,7 @@ async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &
     let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         match event {
-            // The old objects stay until the new list is complete.
+            // The objects of the earlier list stay until the new list is complete.
             Ok(watcher::Event::Init) => {
                 new.clear();
                 continue;

@@ -1,7 +1,7 @@
-//! The retry of reads while the server is too busy.
+//! Retries reads while the server is too busy.
 //!
-//! This module never retries a write. If it is unclear whether a write took effect, only the engine knows
-//! whether a retry is safe, because it wrote the id of the operation into the object.
+//! This module never retries a write. If it is unknown whether a write took effect, only the engine can
+//! decide whether a retry is safe, because it writes the id of the operation into the object.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kube::client::retry::RetryPolicy;
 use tower::BoxError;
 use tower::retry::Policy;
 
-/// Retries reads that the server answers with 429, 503 or 504.
+/// The retry policy: reads are repeated after the answers 429, 503 and 504.
 #[derive(Clone)]
 pub(super) struct ReadsOnly(RetryPolicy);
 

@@ -1,5 +1,5 @@
-//! Checks the settings of a cluster before the client library uses them: the library panics on an address
-//! without a scheme, and on a token that no header can have.
+//! Checks the settings of a cluster before the client library uses them. The library panics on an address
+//! without a scheme, and on a token that is not valid in a header.
 
 use http::header::HeaderValue;
 use kube::config::{AuthInfo, Kubeconfig};
@@ -7,32 +7,32 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::text;
 
-/// A setting that cannot be used. The messages contain no password and no token.
+/// A setting that cannot be used. The messages contain no passwords and no tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSetting {
-    /// The server of the cluster is not an address with http or https.
+    /// The address of the server is not an address with http or https.
     #[error("the server {0:?} is not an address")]
     Server(String),
-    /// The proxy is not an address with http or https.
+    /// The address of the proxy is not an address with http or https.
     #[error("the proxy {0:?} is not an address of an http or https proxy")]
     Proxy(String),
-    /// The token has a line break or another character that no header can have.
+    /// The token contains a line break or another character that is not valid in a header.
     #[error("the token has a line break or another character that no header can have")]
     Token,
-    /// The file with the token cannot be read.
+    /// The file that contains the token cannot be read.
     #[error("the token file {file}: {why}")]
     TokenFile {
-        /// The path of the file.
+        /// The path of the token file.
         file: String,
         /// The error of the file system.
         why: String,
     },
-    /// The user, the uid or a group to impersonate has a character that no header can have.
+    /// The user, the uid or a group to impersonate contains a character that is not valid in a header.
     #[error(
         "the user to impersonate has a line break or another character that no header can have"
     )]
     Impersonated,
-    /// An authentication provider that kubectl no longer supports; this is its name.
+    /// The kubeconfig uses this authentication provider, which kubectl no longer supports.
     #[error("the auth-provider {0} is not supported: kubectl has removed it")]
     Provider(String),
 }
@@ -66,7 +66,7 @@ pub(super) fn shown(address: &str) -> String {
     })
 }
 
-/// Returns the address of a context's server as the kubeconfig has it, without credentials.
+/// Returns the address of a context's server from the kubeconfig, without credentials.
 pub(super) fn server(kubeconfig: &Kubeconfig, context: &str) -> String {
     let context = kubeconfig.contexts.iter().find(|it| it.name == context);
     let cluster = context.and_then(|it| Some(&it.context.as_ref()?.cluster));
@@ -78,7 +78,7 @@ pub(super) fn server(kubeconfig: &Kubeconfig, context: &str) -> String {
     shown(&server.unwrap_or_default())
 }
 
-/// Checks the settings of a cluster, and removes the white space around tokens, as kubectl does.
+/// Checks the settings of a cluster. Like kubectl, removes white space around tokens.
 pub(super) fn check(config: &mut kube::Config) -> Result<(), BadSetting> {
     let is_web = |address: &http::Uri| {
         matches!(address.scheme_str(), Some("http" | "https")) && address.host().is_some()
@@ -111,8 +111,8 @@ fn check_user(user: &mut AuthInfo) -> Result<(), BadSetting> {
             why: error.to_string(),
         })?;
         let plain = one_line(&token)?;
-        // The library would read the file again when the token changes, but would keep a line break at its end.
-        // So a token with white space around it is read only once, here.
+        // The library reads the file again when the token changes, but keeps a line break at its end. A token
+        // with white space around it is therefore read only once, here.
         if plain.expose_secret() != token {
             user.token = Some(plain);
         }
@@ -125,7 +125,7 @@ fn check_user(user: &mut AuthInfo) -> Result<(), BadSetting> {
     }
 }
 
-/// Returns a token without the white space around it.
+/// Removes the white space around a token. Fails if the token is not valid in a header.
 fn one_line(token: &str) -> Result<SecretString, BadSetting> {
     let token = token.trim();
     match HeaderValue::from_str(token) {
@@ -134,7 +134,7 @@ fn one_line(token: &str) -> Result<SecretString, BadSetting> {
     }
 }
 
-/// Returns whether the output of a credential plugin has a token that no header can have.
+/// Returns whether the output of a credential plugin contains a token that is not valid in a header.
 pub(super) fn has_bad_token(output: &str) -> bool {
     let read = bounded_yaml::documents("the output", output).unwrap_or_default();
     let mut tokens = read

@@ -21,19 +21,19 @@ use crate::api::{
 use crate::connect::DataPlanes;
 use crate::connect::kinds::{Discovery, kind};
 
-/// A future that becomes ready when the controllers have to stop: they begin no new work and finish the work
-/// in progress.
+/// A future that becomes ready when the controllers have to stop. Each controller then starts no new
+/// reconcile, and finishes its running reconciles.
 pub type Stop = Shared<BoxFuture<'static, ()>>;
 
-/// The pause before a controller that failed is started again.
+/// The delay before a failed controller is started again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The interval at which the server is asked again for kinds that it did not have.
+/// The polling interval while a controller waits for a kind that the server does not serve yet.
 const LOOK: Duration = Duration::from_secs(2);
 
 type Run = Arc<dyn Fn(Arc<Context>, Stop) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// One controller.
+/// A controller that [`run`] can start: its name, the kinds that it needs, and the function that runs it.
 #[derive(Clone)]
 pub struct Loop {
     name: &'static str,
@@ -58,7 +58,7 @@ impl Loop {
         }
     }
 
-    /// Adds a kind that the controller needs: it starts when the server has the kind.
+    /// Adds a kind that the controller needs. The controller starts when the server serves the kind.
     pub fn needing<K: Resource<DynamicType = ()>>(mut self) -> Self {
         self.needs.push(kind::<K>());
         self
@@ -85,7 +85,8 @@ pub fn all(planes: DataPlanes) -> Vec<Loop> {
         Loop::new("pipeline", pipeline::run).needing::<DeploymentPipeline>(),
         Loop::new("release", release::run).needing::<Release>(),
         Loop::new("retention", retention::run).needing::<DeploymentPipeline>(),
-        // This controller has to remove workloads even after the other kinds are deleted.
+        // The renderedrelease controller needs only its own kind: it must still delete workloads after the
+        // other kinds are deleted.
         Loop::new("renderedrelease", move |context, stop| {
             rendered::run(context, Ways::new(planes.clone()), stop)
         })
@@ -93,13 +94,13 @@ pub fn all(planes: DataPlanes) -> Vec<Loop> {
     ]
 }
 
-/// Returns the kinds of bowline that the server does not have. A kind whose discovery failed is left out.
+/// Returns the kinds of bowline that the server does not serve. Leaves out a kind whose discovery failed.
 pub async fn missing(client: &Client) -> Vec<ApiResource> {
     let all: Vec<ApiResource> = crate::api::crds().iter().filter_map(resource).collect();
     absent(client, all).await
 }
 
-/// Returns the resource that a CustomResourceDefinition defines.
+/// Returns the API resource that a CRD defines. None: the CRD has no version.
 fn resource(kind: &CustomResourceDefinition) -> Option<ApiResource> {
     let (group, version) = (&kind.spec.group, &kind.spec.versions.first()?.name);
     Some(ApiResource {
@@ -117,8 +118,8 @@ async fn absent(client: &Client, kinds: Vec<ApiResource>) -> Vec<ApiResource> {
     kinds.into_iter().filter(is_absent).collect()
 }
 
-/// Waits until a server has the given kinds. Also returns if the server does not answer, because it is then
-/// unknown which kinds it has.
+/// Waits until a server serves the given kinds. Also returns if discovery fails, because then the served
+/// kinds are unknown.
 async fn until_served(client: &Client, kinds: &[ApiResource]) {
     let mut absent_kinds = kinds.to_vec();
     loop {
@@ -135,8 +136,8 @@ pub fn stop(when: impl Future<Output = ()> + Send + 'static) -> Stop {
     when.boxed().shared()
 }
 
-/// Runs controllers until the stop future is ready and their work in progress is finished. Dropping the
-/// returned future ends them at once.
+/// Runs the controllers until the stop future is ready and the running reconciles are finished. Dropping the
+/// returned future ends the controllers at once.
 pub async fn run(loops: Vec<Loop>, context: &Arc<Context>, stop: Stop) {
     let mut running = JoinSet::new();
     for each in loops {
@@ -146,8 +147,8 @@ pub async fn run(loops: Vec<Loop>, context: &Arc<Context>, stop: Stop) {
     stop.await;
 }
 
-/// Runs one controller and restarts it if it ends without a stop: one failure must not end a controller for
-/// ever.
+/// Runs one controller until the stop future is ready. Starts the controller again if it panics or returns
+/// early.
 async fn keep_running(each: Loop, context: Arc<Context>, stop: Stop) {
     tokio::select! {
         () = stop.clone() => return,

@@ -23,13 +23,13 @@ use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target}
 use crate::engine::world::Key;
 use crate::resolve::git::Git;
 
-/// The longest wait until the controllers have observed a ReleasePin, or have finished a cleanup.
+/// The time limit for the controllers to observe a ReleasePin or to finish a cleanup.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest wait for the first report of the data planes.
+/// The time limit for the first health report of the data planes.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
-/// The longest wait if another process runs the controllers.
+/// The time limit of a wait while another process runs the controllers.
 const MOMENT: Duration = Duration::from_millis(500);
-/// The time that the controllers get to finish their work after the stop future is ready.
+/// The time that running reconciles get to finish after the stop.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The reasons why controllers cannot run in this process, or did not finish in time.
@@ -49,8 +49,8 @@ pub enum BesideError {
     NotObserved,
 }
 
-/// Returns the connection of the controllers of an embedded store. It impersonates the controller, so that
-/// the audit trail does not name the user of the process.
+/// Connects to an embedded store for its controllers. The connection impersonates the controller, so that the
+/// audit trail names the controller and not the user of this process.
 pub async fn connection(
     options: &Options,
     environment: &Environment,
@@ -66,17 +66,16 @@ pub async fn connection(
 pub struct Beside<'a> {
     /// The connection of the command.
     pub connection: &'a Connection,
-    /// The options that the flags set.
     pub options: &'a Options,
-    /// The environment variables and paths of the process.
     pub environment: &'a Environment,
     /// Reads the definitions that releases name by git reference.
     pub git: &'a Git,
 }
 
 impl Beside<'_> {
-    /// Waits for a future. If the target is an embedded store and writes are allowed, the controllers run
-    /// meanwhile: in another process that already runs them, else in this process.
+    /// Waits for a future while the controllers of an embedded store run: in another process that already
+    /// runs them, else in this process. Starts no controllers if the target is not an embedded store or the
+    /// connection is read-only.
     pub async fn until<T>(&self, reached: impl Future<Output = T>) -> Result<T, BesideError> {
         let file = match &self.connection.target {
             Target::Embedded { file } if self.connection.readonly.is_none() => file,
@@ -86,8 +85,9 @@ impl Beside<'_> {
         Ok(attended.expect("BUG: nobody gives up without a limit"))
     }
 
-    /// Waits until the controllers have observed ReleasePins and the data planes have reported on them, if the
-    /// target is an embedded store. If another process runs the controllers, waits at most half a second.
+    /// Waits until the controllers have observed the given generations of ReleasePins and the data planes
+    /// have reported on them. Waits at most half a second if another process runs the controllers. Returns at
+    /// once if the target is not an embedded store.
     pub async fn observed(&self, pins: &[(Key, i64)]) -> Result<(), BesideError> {
         let Target::Embedded { file } = &self.connection.target else {
             return Ok(());
@@ -100,8 +100,9 @@ impl Beside<'_> {
         attended.unwrap_or(Ok(()))
     }
 
-    /// Waits until a cleanup of the controllers has ended, if the target is an embedded store. If another
-    /// process runs the controllers, waits at most half a second. Returns whether the cleanup has ended.
+    /// Waits for `ended`, the end of a cleanup by the controllers. Waits at most half a second if another
+    /// process runs the controllers. Returns whether the cleanup has ended; returns true at once if the
+    /// target is not an embedded store.
     pub async fn cleaned(&self, ended: impl Future<Output = ()>) -> Result<bool, BesideError> {
         let Target::Embedded { file } = &self.connection.target else {
             return Ok(true);
@@ -111,8 +112,8 @@ impl Beside<'_> {
         Ok(matches!(attended, Some(Ok(()))))
     }
 
-    /// Runs the controllers until `reached` is ready. Returns None if another process has the lock for longer
-    /// than `patience`; without `patience` there is no limit.
+    /// Runs the controllers until `reached` is ready. Returns None if another process keeps the lock for
+    /// longer than `patience`. A `patience` of None means no limit.
     async fn attend<T>(
         &self,
         store: &Path,
@@ -144,13 +145,14 @@ impl Beside<'_> {
             }
         };
         drop(told);
-        // The next process that runs the controllers repeats the work that this timeout interrupts.
+        // If this timeout interrupts a reconcile, the next process that runs the controllers repeats the
+        // reconcile.
         let _ = tokio::time::timeout(GRACE, running).await;
         Ok(reached)
     }
 
-    /// Waits for the lock of the store, sends a message through `ours` when this process has the lock, and runs
-    /// the controllers until the stop future is ready.
+    /// Waits for the lock of the store. When this process has the lock, sends a message through `ours` and
+    /// runs the controllers until the stop future is ready.
     async fn run(
         &self,
         store: &Path,
@@ -184,12 +186,13 @@ async fn observed(client: &Client, pins: &[(Key, i64)]) -> Result<(), BesideErro
         Ok(seen) => seen?,
         Err(_elapsed) => return Err(BesideError::NotObserved),
     }
-    // A data plane that does not answer delays the command only by this time.
+    // A data plane that does not answer must not delay the command for longer.
     let reported = tokio::time::timeout(REPORT_PATIENCE, reach(client, pins, is_reported));
     reported.await.unwrap_or(Ok(()))
 }
 
-/// Waits until a condition is true for the given generation of each ReleasePin.
+/// Waits until `is_reached` is true for the given generation of each ReleasePin. Does not wait for a deleted
+/// ReleasePin.
 async fn reach(
     client: &Client,
     pins: &[(Key, i64)],

@@ -65,7 +65,7 @@ pub enum ComponentError {
     Target(#[from] kube::Error),
 }
 
-/// A definition in memory. Two values are equal if uid and resourceVersion of the definition are equal.
+/// A cached object. Two values are equal if uid and resourceVersion of their objects are equal.
 struct Written<K>(Arc<K>);
 
 impl<K> Clone for Written<K> {
@@ -92,7 +92,7 @@ fn itself<T>(key: &Key, _: &T) -> Key {
     key.clone()
 }
 
-/// The versions of the definitions that a release was made of, and the release.
+/// The versions of the definitions that a release was computed from, and that release.
 type Made = (Vec<Version>, Arc<Release>);
 
 /// The state that the reconciles of all components share.
@@ -101,8 +101,7 @@ struct Shared {
     types: Arc<Table<Written<ComponentTypeDefinition>>>,
     addons: Arc<Table<Written<Addon>>>,
     workloads: Arc<Table<Written<Workload>>>,
-    /// The last computed release of each component. It is reused while the versions of the definitions are
-    /// equal.
+    /// The last computed release of each component. It is reused until the version of a definition changes.
     releases: Mutex<HashMap<Key, Made>>,
 }
 
@@ -125,7 +124,7 @@ impl Shared {
         self.base.feed().when(live).await;
     }
 
-    /// Returns the components to reconcile after a change of another object.
+    /// Returns a stream of the components to reconcile when another object changes.
     fn triggers(
         self: &Arc<Self>,
         components: Store<Component>,
@@ -175,8 +174,8 @@ impl Shared {
         ])
     }
 
-    /// Returns a filter for the components that a change of the read model concerns, for example a removed
-    /// hold, a new environment or a new pipeline.
+    /// Returns a filter for the components that a change in the read model affects. Examples of such a
+    /// change: a removed hold, a new environment, a new pipeline.
     fn touched(&self, touched: &Touched) -> impl Fn(&Component) -> bool + use<> {
         let pin = touched
             .key
@@ -206,7 +205,7 @@ impl Shared {
         let used = component.spec.addons.iter();
         let used = used
             .filter_map(|addon| Some((addon.name.clone(), self.addons.get(&beside(&addon.name))?)));
-        // Two instances may use the same addon.
+        // A component may use the same addon twice; the map contains the addon once.
         let used: HashMap<String, Written<Addon>> = used.collect();
         let workload = self.workloads.get(key);
         let mut versions = vec![version(component)];
@@ -270,7 +269,7 @@ struct Found {
     status: Status,
     reason: &'static str,
     message: String,
-    /// Whether a retry can help: the cause can go away without a watch event.
+    /// Whether the controller retries: the cause of the failure can disappear without a watch event.
     may_pass: bool,
 }
 
@@ -317,8 +316,8 @@ async fn reconcile(
     }
 }
 
-/// Returns the computed release under the name of an existing release with the same content. None: no other
-/// release has this content, or the computed name already belongs to a release with this content.
+/// Returns the computed release, renamed to an existing release with the same content. None: no existing
+/// release has this content, or the release with the computed name has it.
 fn existing(shared: &Shared, key: &Key, release: &Arc<Release>) -> Option<Arc<Release>> {
     let hash = release.annotations().get(labels::CONTENT_HASH)?;
     let world = shared.base.feed().world();
@@ -460,8 +459,8 @@ fn plan(world: &World, key: &Key, release: &str, asked: &Asked) -> Result<Plan, 
     Ok(plan)
 }
 
-/// Returns the condition reason for a refusal of the engine, and whether the cause can go away without a
-/// watch event.
+/// Returns the condition reason for a refusal of the engine. The bool says whether the controller retries:
+/// the cause can disappear without a watch event.
 fn refused(refusal: &Refusal) -> (&'static str, bool) {
     match refusal {
         Refusal::Held { .. } => ("Held", false),
@@ -515,7 +514,7 @@ async fn write_status(
     }
 }
 
-/// Cuts off the fraction of a second, which the API does not keep.
+/// Rounds a time down to whole seconds, because the API drops the fraction.
 fn second(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }

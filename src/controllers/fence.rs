@@ -1,8 +1,8 @@
-//! Stops the writes of a process that lost its lease: every write of every task passes the fence.
+//! Blocks the writes of a process that lost its lease. Every write of every task passes the fence.
 //!
-//! It is not enough to stop the tasks, because a task could still write before it learns of the stop. A write
-//! that is in progress when the permission ends is dropped. It is then unknown whether the server executed the
-//! write, as after any lost connection, so the next leader reads before it writes.
+//! It is not enough to stop the tasks: a task could still write before it learns of the stop. When the
+//! permission to write ends, the fence drops each write in progress. As after a lost connection, it is then
+//! unknown whether the server executed the write. So the next leader reads before it writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Fence {
         }
     }
 
-    /// Returns a client whose writes pass the fence.
+    /// Returns a client whose writes pass the fence. A write fails with [`Fenced`] while the fence is closed.
     pub fn around(&self, client: &Client) -> Client {
         let (fence, inner) = (self.clone(), client.clone());
         let guarded = tower::service_fn(move |request: Request<Body>| {

@@ -1,9 +1,9 @@
 //! Leader election: of many controller processes, only the holder of the Lease acts.
 //!
-//! The holder renews the lease. A candidate takes the lease when the holder releases it, or when the lease did
-//! not change for its whole duration, measured by the candidate's own clock: the clocks of two machines are
-//! never compared. The holder may write for two thirds of the duration, measured from the time before it sent
-//! its last renewal. So it stops before another process can become the holder.
+//! The holder renews the lease. A candidate takes the lease when the holder releases it, or when the lease
+//! did not change for its whole duration. The candidate measures that duration with its own clock: the clocks
+//! of two machines are never compared. The holder may write for two thirds of the duration, measured from the
+//! time before it sent its last renewal. So the holder stops before another process can become the holder.
 
 #[cfg(test)]
 mod tests;
@@ -116,8 +116,8 @@ impl Election {
         }
     }
 
-    /// Reads the lease, and takes it if it is free or expired; else returns the identity of the holder, if
-    /// known.
+    /// Reads the lease, and takes it if it is free or expired. Otherwise returns the identity of the holder,
+    /// or None if a faster process took the lease at the same time.
     async fn attempt(
         &self,
         sighting: &mut Option<Sighting>,
@@ -128,7 +128,7 @@ impl Election {
         };
         let spec = lease.spec.get_or_insert_default();
         let holder = spec.holder_identity.clone().unwrap_or_default();
-        // The lease is ours already if the answer to an earlier attempt was lost.
+        // This process may hold the lease already, if the answer to an earlier attempt was lost.
         let free = holder.is_empty() || holder == self.identity;
         let version = lease.metadata.resource_version.as_ref();
         if !free && !is_over(spec, version, sighting) {
@@ -146,7 +146,7 @@ impl Election {
             .await
         {
             Ok(lease) => Ok(Ok(Held(lease))),
-            // Another process was faster; the next attempt shows which process it was.
+            // A faster process took the lease; the next attempt shows its identity.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(Err(None)),
             Err(error) => Err(error),
         }
@@ -177,8 +177,8 @@ impl Election {
         }
     }
 
-    /// Renews the lease until it is lost. The fence is closed when this returns, so all work of the leader
-    /// must be stopped.
+    /// Renews the lease until it is lost. Closes the fence before it returns. The caller then stops all work
+    /// of the leader.
     async fn keep(&self, held: &mut Held) {
         let renewing = async {
             loop {
@@ -279,7 +279,8 @@ impl Election {
     }
 }
 
-/// Returns whether a lease did not change for its whole duration. Notes each new state of it in `sighting`.
+/// Returns whether a lease did not change for its whole duration. Records each new state of the lease in
+/// `sighting`.
 fn is_over(spec: &LeaseSpec, version: Option<&String>, sighting: &mut Option<Sighting>) -> bool {
     let seconds = spec.lease_duration_seconds.unwrap_or_default();
     let lasts = Duration::from_secs(seconds.max(1).unsigned_abs().into());

@@ -1,5 +1,5 @@
-//! Ensures that only one process runs the controllers of an embedded store: the process that holds the lock of
-//! a file beside the store.
+//! Lets only one process run the controllers of an embedded store: the process that has locked a file beside
+//! the store.
 //!
 //! The operating system releases the lock when the process ends, however it ends.
 
@@ -32,11 +32,12 @@ impl Lock {
         }
     }
 
-    /// Waits for the lock of a store. Calls `waiting` once if another process has it.
+    /// Waits until this process has the lock of a store. Calls `waiting` once if another process has the
+    /// lock.
     pub async fn win(store: &Path, waiting: impl FnOnce()) -> io::Result<Self> {
         let mut waiting = Some(waiting);
-        // A process that only checks whether controllers run also takes the lock for a moment. So one failed
-        // attempt is ignored.
+        // The first failed attempt is ignored: a process that only checks whether controllers run also takes
+        // the lock for a moment.
         let mut glance = true;
         loop {
             if let Some(lock) = Self::take(store)? {

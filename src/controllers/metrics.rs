@@ -65,7 +65,7 @@ pub struct Metrics {
     sources: Sources,
 }
 
-/// The sources of the sums that each scrape computes.
+/// The objects from which each scrape computes its sums.
 #[derive(Clone, Default)]
 pub(super) struct Sources {
     context: Arc<RwLock<Weak<Context>>>,
@@ -132,24 +132,24 @@ impl Metrics {
         );
         registry.register_with_unit(
             "compression_plain",
-            "The size of compressed data before the compression",
+            "The size of the stored data before its compression",
             Unit::Bytes,
             self.plain.clone(),
         );
         registry.register_with_unit(
             "compression_stored",
-            "The size of compressed data after the compression",
+            "The size of the stored data after its compression",
             Unit::Bytes,
             self.packed.clone(),
         );
         registry.register(
             "compression_ratio",
-            "The stored size divided by the original size, since the start of the process",
+            "The stored size divided by the size before compression, since the start of the process",
             self.ratio.clone(),
         );
         registry.register(
             "snapshots_reused",
-            "Snapshots that were used instead of a git fetch",
+            "Snapshots that a reconcile used instead of a git fetch",
             self.reused.clone(),
         );
         registry.register(
@@ -170,7 +170,7 @@ impl Metrics {
         );
         registry.register(
             "leader_terms",
-            "How often this process became the leader",
+            "How many times this process became the leader",
             self.terms.clone(),
         );
     }
@@ -196,8 +196,8 @@ impl Metrics {
         self.restarts.get_or_create(&labels).inc();
     }
 
-    /// Counts a snapshot that was written or a release that was read, with its plain and its stored size in
-    /// bytes.
+    /// Adds the plain and the stored size, in bytes, of a release that was read or a snapshot that was
+    /// written.
     pub fn packed(&self, kind: &'static str, plain: usize, stored: usize) {
         let kind = OfKind { kind };
         let (plain, stored) = (plain as u64, stored as u64);
@@ -221,7 +221,7 @@ impl Metrics {
         self.freed.get_or_create(&kind).inc_by(bytes);
     }
 
-    /// Sets whether this process is the leader.
+    /// Records whether this process is the leader. Each call with `true` counts a new term.
     pub fn leads(&self, leads: bool) {
         if leads {
             self.terms.inc();
@@ -229,7 +229,8 @@ impl Metrics {
         self.leading.set(leads.into());
     }
 
-    /// Sets the context whose read model provides the sums. The metrics do not keep the context in memory.
+    /// Sets the context from whose read model the sums are computed. Keeps only a weak reference to the
+    /// context.
     pub fn follow(&self, context: &Arc<Context>) {
         let held = self.sources.context.write();
         *held.unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(context);
@@ -244,7 +245,7 @@ impl Metrics {
     /// Returns all metrics in the text format of Prometheus.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        // Writing to a string cannot fail. If the computation of a sum fails, the text ends at that sum.
+        // Writing to a string cannot fail. If one sum cannot be computed, the text ends before that sum.
         if text::encode(&mut out, &self.registry).is_err() {
             tracing::error!("cannot write the metrics");
         }

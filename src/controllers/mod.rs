@@ -1,11 +1,11 @@
-//! The reconcile loops that make a cluster agree with its ReleasePins.
+//! The reconcile loops that make a cluster match its ReleasePins.
 //!
-//! Desired state is level-triggered: a reconcile reads everything again, writes only what differs, and is
-//! safe to repeat after a crash at any line. Each controller watches every object that it refers to, so that
-//! the order in which objects are applied does not matter.
+//! The reconciles are level-triggered: each reconcile reads everything again, writes only the differences,
+//! and is safe to repeat after a crash at any line. Each controller watches every object that it refers to,
+//! so the objects may be applied in any order.
 //!
-//! The controllers do not know which target a client connects to. Only automatic deployment moves
-//! ReleasePins; it uses the engine under the same rules as a user.
+//! The controllers do not know which target a client connects to. Of all controllers, only automatic
+//! deployment moves ReleasePins; it uses the engine under the same rules as a user.
 
 pub mod all;
 pub mod beside;
@@ -25,6 +25,11 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 
+// `crate::engine` is the engine in every package.
+#[cfg(test)]
+use bowline_core::fixture;
+use bowline_core::{api, connect, engine, render, resolve, subjects, text};
+
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
@@ -36,23 +41,20 @@ use crate::engine::bodies::Bodies;
 use crate::engine::whoami;
 use crate::engine::world::feed::Feed;
 use crate::resolve::git::Git;
-use crate::subjects;
 use metrics::Metrics;
 
 /// A function that returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The context that every reconciler gets.
+/// The context that every reconcile gets.
 pub struct Context {
     /// The client of the control plane, which has bowline's kinds.
     pub client: Client,
     /// The namespace that the controllers watch. None: all namespaces.
     pub namespace: Option<String>,
-    /// The source of the current time.
     pub clock: Clock,
     /// Reads the definitions that releases name by git reference.
     pub git: Git,
-    /// The metrics of the process.
     pub metrics: Arc<Metrics>,
     /// The cache of the contents of releases and snapshots.
     pub bodies: Bodies,
@@ -100,7 +102,6 @@ impl Context {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }

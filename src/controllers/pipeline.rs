@@ -1,5 +1,5 @@
-//! The DeploymentPipeline controller: a condition of a pipeline says why bowline refuses promotions in its
-//! namespace.
+//! The DeploymentPipeline controller: reports in a condition of a pipeline why bowline refuses promotions in
+//! the namespace of the pipeline.
 //!
 //! A pipeline without a fault gets no status, unless it had a fault before. No other controller depends on
 //! this status.
@@ -50,7 +50,8 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
     .await;
 }
 
-/// Returns the pipelines to reconcile: a new or deleted pipeline concerns all others of its namespace.
+/// Returns a stream of the pipelines to reconcile. A new or deleted pipeline triggers all others of its
+/// namespace.
 fn triggers(
     context: &Arc<Context>,
     pipelines: Store<DeploymentPipeline>,
@@ -130,7 +131,7 @@ mod tests {
     use kube::api::DeleteParams;
 
     use super::*;
-    use crate::controllers::testing::{Shop, start};
+    use crate::testing::{Shop, start};
 
     fn says(found: Option<&DeploymentPipeline>, status: &str, words: &str) -> bool {
         let said = found.and_then(|found| found.status.as_ref());

@@ -1,5 +1,5 @@
 //! The Release controller: adds the labels and annotations that bowline's lists show, if the author of a
-//! Release (kubectl, a GitOps tool) did not set them.
+//! Release (kubectl or a GitOps tool) did not set them.
 //!
 //! It never changes an existing value. The content hash may need a fetch from git; the other values do not
 //! wait for it.
@@ -24,7 +24,7 @@ use crate::resolve;
 use crate::subjects::release_pin::actions::release as release_action;
 use crate::subjects::release_pin::rows::ReleaseRow;
 
-/// The number of releases that get their missing metadata at the same time.
+/// The number of releases that the controller completes at the same time.
 const AT_ONCE: usize = 4;
 
 /// Runs the controller until the stop future is ready.

@@ -1,8 +1,8 @@
 //! Runs garbage collection after each new release, in each namespace whose pipeline enables retention.
 //!
-//! The plan uses the read model and the rules of `gc`, so a release that makes nothing obsolete costs no
-//! request. The collection itself works like the command `gc` of a user and reads the store again before each
-//! deletion. Objects that a GitOps tool owns stay.
+//! The controller plans from the read model with the rules of the command `gc`. A release that makes nothing
+//! obsolete costs no request. The collection works like `bowline gc` of a user, and reads the store again
+//! before each deletion. It keeps the objects that a GitOps tool owns.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ const AT_ONCE: u16 = 4;
 /// controller creates the release again, because a user may have read it just before the deletion.
 const REMEMBERS: Duration = Duration::from_secs(1);
 
-/// The reasons why a collection is retried.
+/// The reasons why the controller retries a collection.
 #[derive(Debug, thiserror::Error)]
 pub enum RetentionError {
     /// A rule refuses the collection.
@@ -71,8 +71,8 @@ impl Shared {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores new releases. Returns the namespaces with a new release, or with a changed pipeline in the read
-    /// model. Reconciles use the pipeline of the read model, which may be behind the controller's watch.
+    /// Records new releases. Returns the namespaces that have a new release, or a changed pipeline in the
+    /// read model. Reconciles use the pipeline of the read model, which may be behind the controller's watch.
     fn touched(&self, touched: &Touched) -> BTreeSet<Arc<str>> {
         let world = self.base.feed().world();
         match (touched.source, &touched.key) {
@@ -101,7 +101,7 @@ impl Shared {
         }
     }
 
-    /// Returns the pipelines of the namespaces with a new release or a changed pipeline.
+    /// Returns a stream of the pipelines of each namespace that has a new release or a changed pipeline.
     fn triggers(
         self: &Arc<Self>,
         pipelines: Store<DeploymentPipeline>,
@@ -121,9 +121,9 @@ impl Shared {
 }
 
 impl Due {
-    /// Stores a release. Returns its namespace if the release is new and its component is known.
+    /// Records a release. Returns its namespace if the release is new and has a component label.
     fn note(&mut self, row: &crate::subjects::release_pin::rows::ReleaseRow) -> Option<Arc<str>> {
-        // A release without a component label counts as new later, when it gets the label.
+        // A release without a component label is new when it gets the label.
         let component = row.component.as_deref()?;
         let before = self.seen.insert(row.key.clone(), row.uid.clone());
         if before.as_deref() == Some(&row.uid) {
@@ -170,7 +170,7 @@ async fn reconcile(
     let namespace = pipeline.namespace().unwrap_or_default();
     let feed = shared.base.feed();
     feed.when(World::is_live).await;
-    // If there are several pipelines, the read model decides which one is effective.
+    // If a namespace has several pipelines, the read model decides which one is effective.
     let enabled = {
         let world = feed.world();
         let retention = world
@@ -185,7 +185,7 @@ async fn reconcile(
         due.enabled.remove(&uid);
         return Ok(Action::await_change());
     }
-    // A pipeline that was just enabled or changed needs a collection of all components.
+    // If retention was just enabled or changed, the collection covers all components of the namespace.
     let generation = pipeline.metadata.generation.unwrap_or_default();
     let before = shared.due().enabled.insert(uid, generation);
     if before != Some(generation) {

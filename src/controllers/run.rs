@@ -1,4 +1,4 @@
-//! Runs a controller: the limit of concurrent reconciles, the backoff of failed objects, metrics and logs.
+//! Runs a controller with a limit of concurrent reconciles, a backoff for failed objects, metrics and logs.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest backoff.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// Runs a controller until its shutdown is triggered.
+/// Runs a controller until its stop future is ready.
 pub async fn run<K, C, E, F>(
     name: &'static str,
     controller: Controller<K>,
@@ -76,7 +76,7 @@ pub async fn run<K, C, E, F>(
         .run(measured, again, context)
         .for_each(|ended| {
             match ended {
-                // The failure was logged with its backoff.
+                // The reconcile already logged its failure, with the backoff.
                 Ok(_) | Err(Error::ReconcilerFailed(..)) => {}
                 Err(Error::ObjectNotFound(object)) => failures.forget(&Key::from(&*object)),
                 Err(Error::QueueError(error)) => {

@@ -1,5 +1,5 @@
-//! A table of small rows, one per object of a kind. A watch keeps it up to date. Rows are found by name and by
-//! place.
+//! A table of small rows, one per object of a kind, that a watch keeps up to date. Rows are found by name or
+//! by a second key, the place.
 //!
 //! A row is stored before its change is reported. A change that leaves the row equal is not reported.
 
@@ -17,19 +17,19 @@ use tokio::sync::watch;
 
 use crate::engine::world::Key;
 
-/// The page size of a list: rows are small, but the objects may be large.
+/// The page size of a list. It is small, because the objects may be large.
 const PAGE: u32 = 100;
 
-/// The rows of one kind.
+/// The rows of all objects of one kind.
 pub struct Table<T> {
     rows: RwLock<Rows<T>>,
-    /// Returns the place of a row: the key with which [`Table::at`] finds the row. Several rows may have the
+    /// Returns the place of a row: the key under which [`Table::at`] finds the row. Several rows may have the
     /// same place.
     place: fn(&Key, &T) -> Key,
     listing: watch::Sender<Listing>,
 }
 
-/// Whether the rows of a table match the server.
+/// The state of the list of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// The first list is not complete.
@@ -43,7 +43,7 @@ pub enum Listing {
 struct Rows<T> {
     by_name: HashMap<Key, (u32, T)>,
     by_place: HashMap<Key, BTreeSet<Key>>,
-    /// The number of the last list, to find the rows that it did not contain.
+    /// The number of the current list. A row with a lower number was not in that list.
     list: u32,
 }
 
@@ -59,7 +59,7 @@ pub struct Change<T> {
 }
 
 impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
-    /// Creates an empty table; `place` returns the key with which [`Table::at`] finds a row.
+    /// Creates an empty table. `place` returns the key under which [`Table::at`] finds a row.
     pub fn new(place: fn(&Key, &T) -> Key) -> Arc<Self> {
         Arc::new(Self {
             rows: RwLock::new(Rows {
@@ -89,7 +89,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
 
     /// Waits until the first list is complete.
     pub async fn until_listed(&self) {
-        // The sender lives as long as `self`.
+        // The channel cannot be closed, because `self` owns the sender.
         let listed = |listing: &Listing| *listing == Listing::Listed;
         let _ = self.listing.subscribe().wait_for(listed).await;
     }
@@ -100,12 +100,13 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         let _ = self.listing.subscribe().wait_for(known).await;
     }
 
-    /// Returns whether the server does not serve the kind, by its last answer.
+    /// Returns whether the last answer of the server said that it does not serve the kind.
     pub fn is_absent(&self) -> bool {
         *self.listing.borrow() == Listing::Absent
     }
 
-    /// Returns a stream of the changes of the listing, for example when the kind appears or disappears.
+    /// Returns a stream of the changes of the listing, for example when the server starts or stops serving
+    /// the kind.
     pub fn appearances(self: &Arc<Self>) -> impl Stream<Item = Listing> + Send + use<T> {
         let listing = self.listing.subscribe();
         futures::stream::unfold(listing, |mut listing| async {
@@ -123,7 +124,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         });
     }
 
-    /// Follows a kind while the stream is polled, and reports the changes.
+    /// Watches a kind while the caller polls the stream, and reports the changed rows.
     ///
     /// A failed watch starts again with backoff.
     pub fn follow<K>(

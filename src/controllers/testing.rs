@@ -26,10 +26,10 @@ use crate::api::{Release, ReleasePin, RenderedRelease, names};
 use crate::fixture;
 use crate::resolve::git::{Allowed, Git, Settings};
 
-/// The longest time that a test waits for one event.
+/// The time limit for one event; a test that waits longer has failed.
 const HANG: Duration = Duration::from_secs(30);
 
-/// The time of the clock of the controllers, unless a test changes it.
+/// The initial time of the controllers' clock.
 pub(super) const NOW: &str = "2026-01-06T12:00:00Z";
 
 /// The definitions of a component: a ConfigMap with the image and a message that settings can change.
@@ -90,12 +90,12 @@ pub(super) struct Shop {
     now: Arc<Mutex<Timestamp>>,
 }
 
-/// The recorded requests of a controller, in order. A test can also stop the answers, to simulate a crash.
+/// The recorded requests of a controller, in order. A test can stop the answers to simulate a crash.
 #[derive(Clone, Default)]
 pub(super) struct Requests {
     asked: Arc<Mutex<Vec<String>>>,
     written: Arc<AtomicUsize>,
-    /// The number of writes that are answered. After them no request gets an answer. None: no limit.
+    /// The number of writes that still get an answer. Afterwards no request gets one. None: no limit.
     fuse: Arc<Mutex<Option<usize>>>,
     blown: Arc<tokio::sync::Notify>,
 }
@@ -121,7 +121,7 @@ impl Requests {
         self.written.load(Ordering::SeqCst)
     }
 
-    /// Records a request, and returns whether it gets an answer.
+    /// Records a request. Returns whether the request gets an answer.
     fn note(&self, request: &Request<Body>) -> bool {
         let path = request.uri().path().trim_start_matches("/apis/");
         let is_read = *request.method() == Method::GET;
@@ -135,7 +135,7 @@ impl Requests {
             self.blown.notify_one();
             return false;
         }
-        // group/version/namespaces/default/resource/name
+        // The path of one object: group/version/namespaces/default/resource/name.
         let of_one = path.split('/').count() > 5;
         if of_one || !is_read {
             let parts = path.split('/').skip(4).collect::<Vec<_>>().join("/");
@@ -168,7 +168,7 @@ impl Running {
 /// A future that stops a controller when it is ready.
 pub(super) type Stop = std::pin::Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
-/// Starts a controller.
+/// Starts a controller in a task.
 pub(super) fn start<F>(context: &Arc<Context>, run: impl FnOnce(Arc<Context>, Stop) -> F) -> Running
 where
     F: Future<Output = ()> + Send + 'static,
@@ -240,7 +240,7 @@ impl Shop {
         (Arc::new(context), requests)
     }
 
-    /// Sets the clock.
+    /// Sets the time of the controllers' clock.
     pub(super) fn at(&self, now: &str) {
         *self.now.lock().unwrap() = now.parse().unwrap();
     }
@@ -267,7 +267,7 @@ impl Shop {
         }
     }
 
-    /// Creates a release of cart without metadata. Its name contains the version.
+    /// Creates a release of cart without labels and annotations. Its name contains the version.
     pub(super) async fn release(&self, version: &str) -> String {
         let mut made = release_of(version);
         made.metadata.labels = None;
@@ -309,7 +309,7 @@ impl Shop {
             .unwrap()
     }
 
-    /// Waits until an object fulfils a condition; `None` is a deleted object.
+    /// Waits until an object fulfils a condition. The condition gets `None` for a deleted object.
     pub(super) async fn until<K>(
         &self,
         name: &str,
@@ -333,7 +333,7 @@ impl Shop {
         }
     }
 
-    /// Waits until the controller has observed a ReleasePin, and a condition has a reason.
+    /// Waits until the controller has observed a ReleasePin and one of its conditions has the given reason.
     pub(super) async fn until_reason(
         &self,
         environment: &str,
@@ -353,7 +353,8 @@ impl Shop {
         self.until(&name, wanted).await.unwrap()
     }
 
-    /// Acts as the RenderedRelease controller: reports the health of the resources of a rendered release.
+    /// Acts as the RenderedRelease controller: writes the health of the resources into the status of a
+    /// RenderedRelease.
     pub(super) async fn report(&self, name: &str, health: &str) {
         let rendered = self.api::<RenderedRelease>();
         let found = rendered.get(name).await.unwrap();

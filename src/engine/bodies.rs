@@ -1,9 +1,8 @@
-//! A cache of bodies. A body is the spec of an object that the read model has without its spec. The
-//! cache fetches each body once, and keeps it compressed within a budget.
+//! A cache of object bodies. The read model keeps objects without their specs; a body is the spec of such an
+//! object. The cache fetches each body once and keeps it compressed, within a budget of bytes.
 //!
-//! The cache keeps only specs, and only of kinds whose spec never changes: the uid identifies the
-//! body, so no body in the cache can be stale. Labels and annotations of these objects do change,
-//! so the cache does not keep them.
+//! The cache keeps only kinds whose spec never changes, so a body is never stale: a changed spec means
+//! another object with another uid. The cache keeps no labels and annotations, because these do change.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -17,48 +16,34 @@ use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The default budget in bytes.
+/// The budget of [`Bodies::default`], in compressed bytes.
 pub const BUDGET: usize = 32 << 20;
 
 /// The zstd level. YAML bodies shrink to about a fifth; higher levels save little space and need
 /// much more time.
 const LEVEL: i32 = 3;
 
-/// The reason why a body is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// The object does not exist.
     #[error("{kind} {name} no longer exists")]
-    Gone {
-        /// The kind of the object.
-        kind: String,
-        /// The name of the object.
-        name: String,
-    },
-    /// Another object has the same name.
+    Gone { kind: String, name: String },
+    /// The caller asked for a uid, but an object with another uid has this name now.
     #[error("{kind} {name} was deleted and created again")]
-    Replaced {
-        /// The kind of the object.
-        kind: String,
-        /// The name of the object.
-        name: String,
-    },
-    /// The body cannot be parsed.
+    Replaced { kind: String, name: String },
+    /// The spec cannot be compressed or parsed.
     #[error("cannot read {kind} {name}: {why}")]
     Broken {
-        /// The kind of the object.
         kind: String,
-        /// The name of the object.
         name: String,
         /// The error of the parser.
         why: String,
     },
-    /// A request failed.
+    /// A request to the server failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
 }
 
-/// The identity of a body.
+/// Identifies the body of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     kind: String,
@@ -70,7 +55,6 @@ struct Key {
 type Answer = Result<Arc<[u8]>, Arc<BodyError>>;
 type Fetch = BoxFuture<'static, Answer>;
 
-/// An LRU cache of compressed bodies.
 pub struct Bodies {
     shelf: Mutex<Shelf>,
 }
@@ -79,11 +63,11 @@ pub struct Bodies {
 struct Shelf {
     budget: usize,
     used: usize,
-    /// The number of uses so far; the key of the LRU order.
+    /// Counts the lookups. The value at the last use of a body orders the bodies for LRU eviction.
     uses: u64,
     kept: HashMap<Key, (u64, Arc<[u8]>)>,
     by_use: BTreeMap<u64, Key>,
-    /// The running fetches, as long as somebody waits for them.
+    /// The fetches that at least one caller waits for.
     underway: HashMap<Key, WeakShared<Fetch>>,
 }
 
@@ -94,7 +78,7 @@ impl Default for Bodies {
 }
 
 impl Bodies {
-    /// Creates an empty cache that keeps at most `budget` bytes of compressed bodies.
+    /// Creates an empty cache with a budget in compressed bytes.
     pub fn new(budget: usize) -> Self {
         let shelf = Shelf {
             budget,
@@ -105,13 +89,12 @@ impl Bodies {
         }
     }
 
-    /// Returns how many bytes the cache uses.
     pub fn used(&self) -> usize {
         self.shelf().used
     }
 
-    /// Returns the spec of an object whose spec never changes. Without `uid`, returns the spec of
-    /// the object that has the name now.
+    /// Returns the spec of an object: from the cache, or else from the server. If `uid` is None, first asks
+    /// the server which uid the object of this name has.
     pub async fn spec<K>(
         &self,
         client: &Client,
@@ -151,8 +134,8 @@ impl Bodies {
         })
     }
 
-    /// Adds the spec of an object that the server does not have yet, and that has no uid for this
-    /// reason.
+    /// Adds the spec of a planned object that the server has not created yet. The cache stores it with an
+    /// empty uid.
     pub fn suppose<K>(&self, namespace: &str, object: &K)
     where
         K: Resource<DynamicType = ()> + HasSpec,
@@ -170,7 +153,7 @@ impl Bodies {
         }
     }
 
-    /// Returns a compressed body. Concurrent callers share one fetch.
+    /// Returns a compressed body: from the cache, or else from `fetch`. Concurrent callers share one fetch.
     async fn packed<F>(&self, key: &Key, fetch: impl FnOnce() -> F) -> Answer
     where
         F: Future<Output = Result<Vec<u8>, BodyError>> + Send + 'static,
@@ -221,8 +204,8 @@ impl Shelf {
         shared
     }
 
-    /// Adds the fetched body to the cache. Only the first of the callers that waited for the fetch
-    /// does this.
+    /// Ends a fetch and adds its body to the cache. If several callers waited for the fetch, only the first
+    /// call does something.
     fn finish(&mut self, key: &Key, answer: &Answer) {
         if self.underway.remove(key).is_some()
             && let Ok(bytes) = answer
@@ -264,7 +247,7 @@ where
     Ok(found.uid().unwrap_or_default())
 }
 
-/// Fetches an object and compresses its spec.
+/// Fetches an object from the server and compresses its spec.
 async fn fetched<K>(api: &Api<K>, key: &Key) -> Result<Vec<u8>, BodyError>
 where
     K: Resource<DynamicType = ()> + HasSpec + Clone + std::fmt::Debug + DeserializeOwned,
@@ -404,7 +387,7 @@ mod tests {
             asked in proptest::collection::vec((0u8..12, 0usize..30), 0..60),
         ) {
             let bodies = Bodies::new(budget);
-            // The size of a body never changes, because a body never changes.
+            // The spec of an object never changes, so its compressed size never changes.
             let mut sizes: HashMap<u8, usize> = HashMap::new();
             let mut recent: Vec<u8> = Vec::new();
             for (name, size) in asked {
@@ -418,7 +401,7 @@ mod tests {
                 };
                 let answer = bodies.packed(&key, fetch).now_or_never();
                 prop_assert_eq!(answer.unwrap().unwrap().to_vec(), vec![name; size]);
-                // Expected content: the most recently used bodies, as many as fit.
+                // The cache must contain the most recently used bodies, as many as fit into the budget.
                 let was_kept = recent.contains(&name);
                 prop_assert_eq!(fetched.load(Ordering::Relaxed), usize::from(!was_kept));
                 recent.retain(|other| *other != name);

@@ -1,10 +1,11 @@
-//! Claims: a writer that refers to an object and a collector that deletes it both write the object first,
-//! so that no race leaves a reference to an object that does not exist.
+//! Claims protect an object from gc while a writer starts to refer to it. The writer claims the object before
+//! it writes the reference; gc writes the object before it deletes it. So no race leaves a reference to a
+//! deleted object.
 //!
-//! A claim is one merge patch with the object's uid: the label that a policy protects from deletion, and
-//! the author and time of the claim. It is placed before the subject changes, and refused if the object is
-//! marked bad or being deleted. A second claim on the same object does no harm, so a request
-//! without an answer is simply repeated.
+//! A claim is one merge patch that names the object's uid. It sets a label, and an annotation with the
+//! operation and the time; a policy forbids the deletion of an object with this label. A claim fails if the
+//! object is marked bad or is being deleted. A repeated claim does no harm, so a request without an answer is
+//! sent again.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -19,23 +20,21 @@ use crate::api::labels;
 use crate::api::openchoreo::release::{Claim, Verdict};
 use crate::connect::explain;
 
-/// The largest age of a claim at the time when the subject changes; a collector waits twice as
-/// long.
+/// The age at which a claim must be placed again before the subject is written. Gc waits twice as long after
+/// a claim.
 const LASTS: SignedDuration = SignedDuration::from_mins(5);
 
-/// The reason why an object cannot be claimed.
+/// The reason why a claim failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// The object does not exist any more.
-    #[error("{0} no longer exists")]
+    #[error("{0} no longer exists, so nothing was changed; choose another release")]
     Gone(String),
-    /// The object was marked bad.
-    #[error("{0} was marked bad")]
+    /// A user marked the object bad.
+    #[error("{0} was marked bad, so nothing was changed; choose another release")]
     Bad(String),
-    /// The object is being deleted.
-    #[error("{0} is being deleted")]
+    #[error("{0} is being deleted, so nothing was changed; choose another release")]
     Deleting(String),
-    /// A request failed.
+    /// A request to the server failed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
@@ -45,15 +44,14 @@ pub enum ClaimError {
 pub struct ClaimOn {
     /// The kind of the object.
     pub resource: ApiResource,
-    /// The word for an object of this kind in messages.
+    /// The word for this kind in messages, such as `release`.
     pub word: &'static str,
-    /// The namespace and the name of the object.
     pub key: Key,
-    /// The uid of the object; None if it is not known.
+    /// The uid of the object; None claims the object that has the name now.
     pub uid: Option<String>,
 }
 
-/// The claims of one operation, and the time of the claims.
+/// The claims that one operation has placed.
 pub struct Claims<'a> {
     client: &'a Client,
     operation: &'a str,
@@ -62,7 +60,7 @@ pub struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    /// Claims objects for an operation.
+    /// Claims `objects`, one after the other, with the time `now`. Stops at the first error.
     pub async fn place(
         client: &'a Client,
         operation: &'a str,
@@ -79,7 +77,7 @@ impl<'a> Claims<'a> {
         Ok(claims)
     }
 
-    /// Places the claims again if they are too old.
+    /// Places the claims again if they are older than five minutes.
     pub async fn renew(&mut self, now: Timestamp) -> Result<(), ClaimError> {
         if now.duration_since(self.placed) > LASTS {
             self.placed = now;
@@ -133,7 +131,8 @@ async fn place(client: &Client, claim: &Claim, object: &ClaimOn) -> Result<(), C
                 None => Ok(()),
             }
         }
-        // A newer object of the same name has another uid, and a patch cannot change a uid.
+        // The server answers with a conflict (409 or 422) if the object has another uid: a patch cannot
+        // change a uid.
         Err(kube::Error::Api(status)) if status.code == 404 => Err(ClaimError::Gone(name)),
         Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422) => {
             let found = repeat(|| api.get_metadata_opt(&key.name)).await?;

@@ -1,4 +1,4 @@
-//! The two sides of a comparison, and the comparison of two revisions of any subject.
+//! The two sides of a comparison, and the comparison of two revisions of a subject.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,26 +9,25 @@ use super::subject::command::Content;
 /// One side of a comparison.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// The title of the side for the user, such as the subject and its revision.
+    /// The title of the side for the user, for example the subject with its revision.
     pub what: String,
-    /// The objects that the diff compares.
     pub objects: Vec<Value>,
-    /// The time at which the objects were read.
+    /// The time at which bowline read the objects.
     pub read: Timestamp,
 }
 
-/// The two sides of a comparison.
 #[derive(Clone, Debug)]
 pub struct Sides {
     /// The older or left side.
     pub before: Side,
     /// The newer or right side.
     pub after: Side,
-    /// Whether the `after` side has live objects, with all values that servers fill in.
+    /// Whether `after` contains live objects, in which the server has filled in defaults.
     pub is_live: bool,
 }
 
-/// Compares two revisions; by default the previous with the current one.
+/// Compares revision `from` with revision `to`. By default, `to` is the current revision and `from` the
+/// revision before `to`.
 pub fn revisions(
     found: &Revisions<Content>,
     (from, to): (Option<i64>, Option<i64>),

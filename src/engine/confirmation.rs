@@ -1,108 +1,104 @@
 //! The confirmation of an action: the higher the risk, the more the user has to type.
 //!
-//! For the first environments of the pipeline, one key is enough. For other environments, the user
-//! must have seen the difference first. For production, the user types the environment's name; for
-//! a set, also the number of its subjects. Text after these words is the reason. The front ends
-//! show the plan, ask, and pass the answer on; no function of this module prints or waits.
+//! In a first environment of the pipeline, one key confirms. In any other environment, the user must also
+//! have seen the diff. For production, the user types the name of the environment, and for several subjects
+//! also their number. Text after these words is the reason. This module does not print or wait: the front
+//! ends show the plan, ask the user and pass the answer to this module.
 
 use super::plan::Plan;
 use super::world::World;
 
-/// The word that the user types on the command line instead of pressing the key that confirms a plan.
+/// The word that confirms a plan on the command line; in the terminal UI the user presses a key instead.
 const KEY: &str = "y";
 
-/// The input that an action needs before it is applied.
+/// The input that a user must give before bowline applies an action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirmation {
     /// The words that the user must type, in this order.
     pub words: Vec<String>,
-    /// The noun for the number that is the last word, such as `components`; None if the last word is no
-    /// number.
+    /// If the last word is a number: the noun for the counted objects, such as `components`. None if no word
+    /// is a number.
     pub counts: Option<&'static str>,
-    /// Whether the text after the words is a reason.
+    /// Whether the user may or must type a reason after the words.
     pub reason: Reason,
-    /// Whether the user must have seen the difference first.
+    /// Whether the user must have seen the diff first.
     pub shown: bool,
-    /// The effect of the action, such as `the deletion of 3 objects`, if the action is refused when
-    /// there is neither a terminal to ask on nor a flag. None if the action needs neither of them.
+    /// The effect of the action, such as `the deletion of 3 objects`. If it is set, the action is refused
+    /// when there is no terminal to ask on and no flag that confirms.
     pub risk: Option<String>,
 }
 
-/// The text after the words of a confirmation.
+/// Whether the user may or must type a reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reason {
-    /// The action records no reason, so other text is a wrong answer.
+    /// The action records no reason, so any text after the words is refused.
     Unrecorded,
-    /// The user may type a reason.
     #[default]
     Optional,
-    /// The user must type a reason.
     Required,
 }
 
-/// The answer of the user to the question of a front end.
+/// The answer of the user to a request for confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// The user answered the question.
+    /// The user answered on a terminal.
     Given {
-        /// The typed text; empty if the user pressed a key.
+        /// The text that the user typed; empty if the user pressed a key.
         typed: &'a str,
-        /// Whether the user has seen the difference.
+        /// Whether the user has seen the diff.
         shown: bool,
     },
-    /// The user confirmed in advance, with a flag on the command line.
+    /// A flag on the command line confirms the action in advance.
     Flag,
-    /// There is no terminal to ask on, and no flag.
+    /// No terminal to ask on, and no flag that confirms.
     Absent,
 }
 
-/// An accepted answer.
+/// A valid answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// The typed reason.
     pub reason: Option<String>,
-    /// Whether the user answered a question. Only an answer allows the writes of a plan on a protected
-    /// context.
+    /// Whether the user answered on a terminal, not by a flag. On a protected context, only an answer on a
+    /// terminal allows the write.
     pub answered: bool,
 }
 
-/// The reason why an action is not confirmed.
+/// The reason why an answer does not confirm the action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotConfirmed {
-    /// The user typed another word, or none.
+    /// The user typed a wrong word or no word.
     #[error("{}", wrong_word(.wanted, .typed))]
     Word {
-        /// The word to type.
         wanted: String,
-        /// The typed word; empty if there is none.
+        /// The word that the user typed; empty if the user typed none.
         typed: String,
     },
-    /// The user typed another number, or none.
+    /// The user typed a wrong number or no number.
     #[error("Type the number of {counted} ({wanted}){}", if *.after_name { " after the name" } else { "" })]
     Count {
-        /// The noun for the number.
+        /// The noun for the counted objects, such as `components`.
         counted: &'static str,
-        /// The number to type.
         wanted: String,
-        /// Whether a name comes before the number.
+        /// Whether the number comes after a name.
         after_name: bool,
     },
-    /// The user typed no reason.
+    /// The reason is missing.
     #[error("{}", match .after {
         None => "Type a reason".to_owned(),
         Some(after) => format!("Add a reason after the {after}"),
     })]
     Reason {
-        /// What the last word to type is, a name or a number; None if there is no word to type.
+        /// `name` or `number`: the kind of the last word that the user must type. None if the user types only
+        /// the reason.
         after: Option<&'static str>,
     },
-    /// The user has not seen the difference.
+    /// The user has not seen the diff.
     #[error("the changes were not on the screen yet")]
     NotShown,
-    /// The action needs an answer or a flag, and there is neither.
+    /// The action needs an answer on a terminal or a flag, and has neither.
     #[error("nothing was changed: {risk} needs a confirmation and there is no terminal")]
     Unasked {
-        /// The effect of the action.
+        /// The effect of the action, such as `the deletion of 3 objects`.
         risk: String,
     },
 }
@@ -115,7 +111,7 @@ fn wrong_word(wanted: &str, typed: &str) -> String {
 }
 
 impl Confirmation {
-    /// Returns the confirmation of a plan.
+    /// Returns the confirmation that a plan needs. It depends on the environments of the changes.
     pub fn of_plan(plan: &Plan, world: &World) -> Self {
         let is_first = |environment: &str, namespace: &str| {
             let pipeline = world.pipeline(namespace);
@@ -138,7 +134,8 @@ impl Confirmation {
         confirmation
     }
 
-    /// Returns the confirmation of an action on production environments; a key is enough if there are none.
+    /// Returns the confirmation of an action on these production environments: the user types all their
+    /// names. If there are none, one key confirms.
     pub fn of_production<'e>(environments: impl IntoIterator<Item = &'e str>) -> Self {
         let mut words: Vec<String> = Vec::new();
         for environment in environments {
@@ -155,8 +152,7 @@ impl Confirmation {
         }
     }
 
-    /// Returns the confirmation of an action that the user confirms by typing the number of its
-    /// objects.
+    /// Returns the confirmation of an action on `count` objects: the user types the number.
     pub fn of_count(count: usize, counts: &'static str, risk: String) -> Self {
         Self {
             words: vec![count.to_string()],
@@ -166,15 +162,16 @@ impl Confirmation {
         }
     }
 
-    /// Requires typed input on a protected context, because typing is what allows the write. If a key would
-    /// be enough, the user types the name of the context instead.
+    /// Adapts the confirmation to a protected context, where only typed input allows a write. If one key
+    /// would confirm, the user types the name of the context instead.
     pub fn on_protected(&mut self, context: &str) {
         if self.words.is_empty() {
             self.words.push(context.to_owned());
         }
     }
 
-    /// Returns the confirmation for a front end that reads lines: the user types `y` instead of a key.
+    /// Adapts the confirmation to a front end that reads lines: where one key would confirm, the user types
+    /// `y`.
     pub fn on_a_line(mut self) -> Self {
         if self.words.is_empty() {
             self.words.push(KEY.to_owned());
@@ -182,17 +179,16 @@ impl Confirmation {
         self
     }
 
-    /// Returns whether the user must type a reason.
     pub fn needs_reason(&self) -> bool {
         self.reason == Reason::Required
     }
 
-    /// Returns whether a key is enough.
+    /// Returns whether one key confirms.
     pub fn is_key(&self) -> bool {
         self.words.is_empty() && !self.needs_reason()
     }
 
-    /// Returns the input that the user has to type, in words; empty if a key is enough.
+    /// Returns the input that the user must type, such as `production and why`; empty if one key confirms.
     pub fn wanted(&self) -> String {
         match (self.words.as_slice(), self.needs_reason()) {
             ([], false) => String::new(),
@@ -202,7 +198,7 @@ impl Confirmation {
         }
     }
 
-    /// Returns the instruction to the user; empty if a key is enough.
+    /// Returns the request to the user, such as `type production`; empty if one key confirms.
     pub fn prompt(&self) -> String {
         match self.is_key() {
             true => String::new(),
@@ -210,7 +206,8 @@ impl Confirmation {
         }
     }
 
-    /// Returns the instruction to the user. If a key is enough, it says that the user may type a reason.
+    /// Returns the request to the user. If one key confirms, returns `type why`, because the user may add a
+    /// reason.
     pub fn prompt_or_why(&self) -> String {
         match self.is_key() {
             true => "type why".to_owned(),
@@ -218,7 +215,8 @@ impl Confirmation {
         }
     }
 
-    /// Reads the typed text. Returns the reason, or the missing input.
+    /// Reads the text that the user typed. Returns the reason, or an error that names the missing or wrong
+    /// input.
     pub fn read(&self, typed: &str) -> Result<Option<String>, NotConfirmed> {
         let mut rest = typed.trim();
         for (at, word) in self.words.iter().enumerate() {
@@ -259,7 +257,7 @@ impl Confirmation {
         }
     }
 
-    /// Checks the answer of the user.
+    /// Checks an answer, and returns the reason and whether the user answered on a terminal.
     pub fn check(&self, answer: Answer<'_>) -> Result<Accepted, NotConfirmed> {
         match answer {
             Answer::Given { shown: false, .. } if self.shown => Err(NotConfirmed::NotShown),

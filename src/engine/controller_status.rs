@@ -1,7 +1,8 @@
-//! Finds out whether a controller runs: without one, the recorded health may be out of date.
+//! Finds out whether a controller runs. Without a controller, the health in the status of objects may be out
+//! of date.
 //!
-//! In a cluster, the controller renews a Lease. For an embedded store, the controller holds a lock
-//! on a file, which the operating system releases when the process ends.
+//! In a cluster, a running controller renews a Lease. For an embedded store, it holds a lock on a file; the
+//! operating system releases the lock when the process ends.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -14,18 +15,16 @@ use kube::api::Api;
 use crate::api::labels;
 use crate::connect::{Connection, Target};
 
-/// Whether a controller runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControllerStatus {
-    /// A controller runs.
     Runs,
-    /// No controller runs, for this reason.
+    /// No controller runs. Contains the reason.
     Absent(String),
-    /// Unknown, because we have no permission to read the Lease.
+    /// The server denies the user the Lease, so bowline does not know whether a controller runs.
     Unknown,
 }
 
-/// Returns whether a controller runs for the target of a connection; `now` is the server's time.
+/// Returns whether a controller runs for the target of a connection. `now` is the time of the server's clock.
 pub async fn controller(
     connection: &Connection,
     now: Timestamp,

@@ -1,7 +1,7 @@
-//! Reads the live objects of a data plane that a rendering names.
+//! Reads live objects from a data plane.
 //!
-//! This module only reads. An object that cannot be read is an error and never an absent object, so
-//! that a cluster without an answer does not look empty.
+//! This module writes nothing. If an object cannot be read, the result is an error, never an absent object: a
+//! cluster that does not answer must not look empty.
 
 use std::collections::HashMap;
 
@@ -17,26 +17,24 @@ use super::diff::Identity;
 /// The largest number of concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// The live objects, and the kinds that the data plane does not have.
+/// The result of a read.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// The existing objects.
+    /// The objects that exist.
     pub objects: Vec<Value>,
     /// The kinds that the data plane does not have.
     pub unknown: Vec<String>,
 }
 
-/// The error of a failed read.
 #[derive(Debug, thiserror::Error)]
 #[error("{object}: {error}")]
 pub struct LiveError {
-    /// The object that could not be read.
     pub object: String,
-    /// The error of the request.
     pub error: kube::Error,
 }
 
-/// Reads the live objects that have the kinds and names of `named`.
+/// Reads the live objects with the kinds, namespaces and names of `named`. Skips objects that do not exist
+/// and objects without a valid name.
 pub async fn live(client: &Client, named: &[Value]) -> Result<Live, LiveError> {
     let mut live = Live::default();
     let mut kinds: HashMap<GroupVersionKind, Option<(ApiResource, Scope)>> = HashMap::new();
@@ -69,8 +67,7 @@ pub async fn live(client: &Client, named: &[Value]) -> Result<Live, LiveError> {
     Ok(live)
 }
 
-/// Reads the live object that has the name and the namespace of another object; None if it does not
-/// exist.
+/// Reads the live object with the name and the namespace of `object`; None if it does not exist.
 fn read(
     client: &Client,
     object: &Value,
@@ -102,13 +99,13 @@ fn kind(object: &Value) -> Option<GroupVersionKind> {
     Some(GroupVersionKind::gvk(group, version, kind))
 }
 
-/// Returns whether a name is safe in the path of a request.
+/// Returns whether a name can be part of the URL path of a request.
 pub fn fits(name: &str) -> bool {
     let is_fit = |c: char| c.is_ascii_graphic() && !"/%?#".contains(c);
     !name.is_empty() && name != "." && name != ".." && name.chars().all(is_fit)
 }
 
-/// Returns whether the name and the namespace of an object are safe in the path of a request.
+/// Returns whether the name and the namespace of an object can be part of the URL path of a request.
 fn is_named(object: &Value) -> bool {
     let said = |at: &str| object.pointer(at).and_then(Value::as_str);
     said("/metadata/name").is_some_and(fits) && said("/metadata/namespace").is_none_or(fits)

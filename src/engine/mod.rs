@@ -1,6 +1,7 @@
-//! The parts that all subjects share: the read model, the diff, and how to talk to the server.
+//! The code that all subjects share: the read model, plans and their application, the audit, the diff, the
+//! requests to the server.
 //!
-//! The engine knows no kind of subject and no terminal: no module prints, asks or exits.
+//! The engine names no kind of subject. It does not print, ask the user or exit.
 
 pub mod apply;
 pub mod audit;

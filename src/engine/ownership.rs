@@ -1,20 +1,16 @@
-//! Finds the GitOps tool that owns an object. The tool restores its own state within seconds, so users
-//! must change such an object in git.
+//! Finds the GitOps tool that owns an object. The tool reverts a change on the cluster within seconds, so
+//! users must change the object in git.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::ObjectMeta;
 
-/// A GitOps tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GitOps {
-    /// Argo CD.
     ArgoCd,
-    /// Flux.
     Flux,
 }
 
 impl GitOps {
-    /// Returns the name of the product.
     pub fn name(self) -> &'static str {
         match self {
             Self::ArgoCd => "Argo CD",
@@ -28,7 +24,7 @@ const FLUX_LABELS: [&str; 2] = [
     "kustomize.toolkit.fluxcd.io/name",
     "helm.toolkit.fluxcd.io/name",
 ];
-/// The field managers of the tools.
+/// The field managers that identify a tool.
 const MANAGERS: [(&str, GitOps); 5] = [
     ("argocd-controller", GitOps::ArgoCd),
     ("argocd-application-controller", GitOps::ArgoCd),
@@ -37,7 +33,8 @@ const MANAGERS: [(&str, GitOps); 5] = [
     ("flux", GitOps::Flux),
 ];
 
-/// Finds the tool that owns an object: by the field manager of a field, by labels or by annotations.
+/// Finds the tool that owns a field of an object: by the field manager of the field, or else by the labels
+/// and annotations of the object.
 pub fn gitops(metadata: &ObjectMeta, field: &[&str]) -> Option<GitOps> {
     let fields = metadata.managed_fields.iter().flatten();
     let by_manager = fields.filter(|entry| owns(entry, field)).find_map(|entry| {
@@ -56,7 +53,7 @@ pub fn gitops(metadata: &ObjectMeta, field: &[&str]) -> Option<GitOps> {
         })
 }
 
-/// Returns whether a manager owns a field, or a part of it.
+/// Returns whether a field manager owns a field or a part of the field.
 fn owns(entry: &ManagedFieldsEntry, field: &[&str]) -> bool {
     let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
     let found = field.iter();

@@ -4,7 +4,7 @@ use kube::api::{Api, ListParams};
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 
-/// The largest number of objects in one page of a list.
+/// The default number of objects per page.
 pub const PAGE: u32 = 500;
 
 /// Reads the metadata of all objects of a kind, page by page.
@@ -32,7 +32,8 @@ where
     }
 }
 
-/// Reads all objects of a list, page by page, from the store and not from the server's cache.
+/// Reads all objects of a list in pages of `size`. The pages come from the store and not from the cache of
+/// the API server.
 pub async fn all<K>(api: &Api<K>, params: ListParams, size: u32) -> Result<Vec<K>, kube::Error>
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,

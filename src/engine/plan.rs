@@ -1,7 +1,7 @@
-//! A plan: the changes of an action, and every fact that the planner used.
+//! A plan: the ordered changes of an action, and the facts that each change depends on.
 //!
-//! Plans are data. Planners are pure functions of the read model, so that a rule can be tested as a
-//! table. `apply` checks the facts again and writes.
+//! A plan is data that a planner computes from the read model, so that tests can check a rule as a table.
+//! `apply` reads the facts again and writes the changes.
 
 use std::any::Any;
 use std::fmt;
@@ -19,29 +19,28 @@ use super::world::{Key, World};
 use crate::api::bowline::audit::{Action, ContentRef};
 use crate::api::hold::Hold;
 
-/// The user, time and reason of an action.
+/// The user's request that a planner turns into a plan.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The id of the operation, chosen before the first request of the operation.
+    /// The id of the operation. The front end chooses it before it sends the first request.
     pub operation: String,
-    /// The current time.
     pub now: Timestamp,
-    /// The user, as far as this machine knows.
+    /// The user name on this machine; the API server may know the user by another name.
     pub user: String,
     /// The reason that the user gave.
     pub reason: Option<String>,
-    /// The namespace of the subjects.
     pub namespace: String,
 }
 
 impl Asked {
-    /// Returns the id of the hold that the operation places: short, and the same if it is repeated.
+    /// Returns the id of the hold that the operation places.
     pub fn hold_id(&self) -> String {
         hold_id(&self.operation)
     }
 }
 
-/// Returns the id of the hold that an operation places.
+/// Returns the id of the hold that an operation places. It is short, and the same for every retry of the
+/// operation.
 pub fn hold_id(operation: &str) -> String {
     let id: String = operation.chars().take(8).collect();
     format!("hold-{id}")
@@ -50,26 +49,23 @@ pub fn hold_id(operation: &str) -> String {
 /// The planned changes of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The action that the user asked for.
     pub action: Action,
-    /// The id of the operation.
     pub operation: String,
-    /// The time at which the plan was made.
+    /// The time at which the planner made the plan.
     pub at: Timestamp,
     /// The reason that the user gave.
     pub reason: Option<String>,
-    /// One change per subject.
+    /// The changes in the order of their writes, one per subject.
     pub changes: Vec<Change>,
 }
 
 impl Plan {
-    /// Returns the changes that write something.
     pub fn changing(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| !change.unchanged)
     }
 
-    /// Returns an environment that requires a reason for every change, if the plan has none: such a plan
-    /// can be shown, but not applied.
+    /// Returns the name of an environment that requires a reason, if the plan changes it and has no reason.
+    /// Front ends show such a plan; `apply` refuses it.
     pub fn lacks_reason(&self) -> Option<&str> {
         let given = self.reason.as_deref().unwrap_or_default();
         if !given.trim().is_empty() {
@@ -79,12 +75,13 @@ impl Plan {
         strict.map(|change| change.environment.as_str())
     }
 
-    /// Returns the first change in a production environment; None if there is none.
+    /// Returns the first change in a production environment; None if the plan changes no production
+    /// environment.
     pub fn production(&self) -> Option<&Change> {
         self.changing().find(|change| change.is_production)
     }
 
-    /// Sets the reason of a plan, and of the holds that it places.
+    /// Sets the reason of the plan and of the holds that the plan places.
     pub fn because(&mut self, reason: Option<String>) {
         let placed = hold_id(&self.operation);
         let holds = self.changes.iter_mut().flat_map(|change| &mut change.holds);
@@ -95,56 +92,55 @@ impl Plan {
     }
 }
 
-/// The change of one subject, with its facts.
+/// The planned write to one subject, with the facts that it depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The subject that changes.
     pub subject: SubjectRef,
-    /// The name of the subject's row in the matrix, such as the component.
+    /// The name of the subject's row in the matrix; for a ReleasePin, the component.
     pub name: String,
-    /// The name of the environment.
     pub environment: String,
-    /// Whether the environment is a production environment.
+    /// Whether the change is in a production environment.
     pub is_production: bool,
     /// Whether the change requires a reason.
     pub requires_reason: bool,
-    /// The subject at plan time; None if the change creates it.
+    /// The uid and the revision of the subject at plan time; None if the change creates the subject.
     pub expected: Option<Expected>,
-    /// The fields of the subject after the change, except its holds.
+    /// The fields that the change sets or removes, except the holds.
     pub fields: Vec<Field>,
-    /// The holds of the subject before the change.
+    /// The holds of the subject at plan time.
     pub holds_before: Vec<Hold>,
     /// The holds of the subject after the change.
     pub holds: Vec<Hold>,
-    /// The objects to claim before the write.
+    /// The objects that `apply` claims before the write.
     pub claims: Vec<ClaimOn>,
-    /// The content of the subject before the change.
+    /// The content of the subject at plan time; None if the subject does not exist.
     pub from: Option<ContentRef>,
     /// The content of the subject after the change.
     pub to: ContentRef,
     /// The revision that a rollback restores; None for any other action.
     pub restored_from: Option<i64>,
-    /// The hash of the rendered change in the environment; None if it was not rendered.
+    /// The hash of the manifests that the change renders to; None if bowline did not render them.
     pub rendered_hash: Option<String>,
-    /// Whether the subject already has the state after the change, so that nothing is written.
+    /// Whether the subject already has the desired state, so that `apply` writes nothing.
     pub unchanged: bool,
-    /// The facts of the change; if one is no longer true, the change is not made.
+    /// The facts that `apply` checks again. If one is no longer true, `apply` does not write the change.
     pub facts: Vec<Arc<dyn Fact>>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// A field of an object after a change.
+/// A field of an object, and the value that a change gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// The path from the root of the object.
     pub path: Vec<String>,
-    /// The value; None if the field is removed.
+    /// The new value; None removes the field.
     pub value: Option<Value>,
 }
 
 impl Field {
-    /// Builds a field from its path and the value that it gets.
+    /// Creates a field from its path and its new value.
     pub fn set(path: &[&str], value: impl Into<Value>) -> Self {
         Self {
             path: path.iter().map(|step| (*step).to_owned()).collect(),
@@ -152,14 +148,13 @@ impl Field {
         }
     }
 
-    /// Returns the value of the field in an object.
+    /// Returns the current value of the field in `object`; None if `object` does not have the field.
     pub fn of<'o>(&self, object: &'o Value) -> Option<&'o Value> {
         let mut path = self.path.iter();
         path.try_fold(object, |value, step| value.get(step))
     }
 
-    /// Writes the field to an object, or removes it if the value is None. Creates missing maps of
-    /// the path.
+    /// Sets or removes the field in `object`. Creates the missing maps of the path.
     pub fn write(&self, object: &mut Value) {
         let Some((last, above)) = self.path.split_last() else {
             return;
@@ -181,13 +176,12 @@ impl Field {
 }
 
 impl Change {
-    /// Returns the namespace and the name of the subject.
     pub fn key(&self) -> &Key {
         &self.subject.key
     }
 
-    /// Returns the command line of bowline for a verb on the subject, without the flags that select
-    /// the target. `quote` quotes the names.
+    /// Returns the bowline command for a verb on the subject, such as `bowline undo cart --environment
+    /// staging`, without the flags that select the target. `quote` quotes a name for the shell.
     pub fn command_line(&self, verb: &str, quote: fn(&str) -> String) -> String {
         let name = quote(&self.name);
         match self.subject.kind.actions {
@@ -195,14 +189,13 @@ impl Change {
                 "bowline {verb} {name} --environment {}",
                 quote(&self.environment)
             ),
-            // The name contains the kind, such as `deploy/web`, and the subject is in the namespace
-            // of the target.
+            // The name already contains the kind, as in `deploy/web`, and the target selects the namespace.
             Some(_) => format!("bowline {verb} {name}"),
         }
     }
 
-    /// Returns the key by which screens find the subject: the key of the object for a kind with its
-    /// own planner, or else the key of its row in the matrix.
+    /// Returns the key by which screens find the subject. For a kind with its own planner, it is the key of
+    /// the object; for other kinds, the namespace of the object and the name of the matrix row.
     pub fn followed(&self) -> Key {
         match self.subject.kind.actions {
             None => self.key().clone(),
@@ -210,7 +203,7 @@ impl Change {
         }
     }
 
-    /// Returns the number of the subject's newest change at plan time; None if the change creates the subject.
+    /// Returns the revision of the subject at plan time; None if the change creates the subject.
     pub fn number(&self) -> Option<i64> {
         self.expected.as_ref().map(|expected| expected.number)
     }
@@ -221,12 +214,12 @@ impl Change {
         self.holds_before.iter().filter(move |hold| !kept(hold))
     }
 
-    /// Returns the revision that the change makes.
+    /// Returns the revision of the subject after the change.
     pub fn revision(&self) -> i64 {
         self.number().unwrap_or_default() + 1
     }
 
-    /// Returns every field that the subject has after the change, with its holds.
+    /// Returns the fields that the change sets or removes, and the field of the holds.
     pub fn all_fields(&self) -> Vec<Field> {
         let mut fields = self.fields.clone();
         let holds = (!self.holds.is_empty()).then(|| json!(self.holds));
@@ -243,7 +236,7 @@ impl Change {
         fields
     }
 
-    /// Returns an object that has the fields of the change and no others.
+    /// Returns an object that has only the fields of the change, such as the object that the change creates.
     pub fn object(&self) -> DynamicObject {
         let blank = DynamicObject::new(&self.key().name, &(self.subject.kind.resource)());
         let mut value = serde_json::to_value(&blank).unwrap_or_default();
@@ -260,13 +253,13 @@ impl Change {
     }
 }
 
-/// A value that a rule has read and that must still be true when the change is written.
+/// A value that a rule has read, and that must still be true when `apply` writes the change.
 pub trait Fact: fmt::Debug + Any + Send + Sync {
-    /// Returns the object that the fact is about: its kind, and its key. A fact about all objects of a
-    /// namespace has an empty name.
+    /// Returns the kind and the key of the object that the fact is about. If the fact is about all objects of
+    /// a namespace, the name is empty.
     fn about(&self) -> (&'static str, Key);
 
-    /// Reads the object from the server into a read model.
+    /// Reads the object of the fact from the server and puts it into the read model `into`.
     fn read<'a>(
         &'a self,
         client: &'a Client,
@@ -276,7 +269,7 @@ pub trait Fact: fmt::Debug + Any + Send + Sync {
     /// Returns whether the fact is still true.
     fn holds(&self, world: &World, now: Timestamp) -> bool;
 
-    /// Describes the difference, and the tool or the user that made it.
+    /// Describes how the object of the fact differs from plan time, and which user or tool changed it.
     fn describe(&self, world: &World, change: &Change, now: Timestamp) -> String;
 }
 

@@ -1,34 +1,35 @@
-//! Finds out whether a namespace is production, for subjects whose namespace no Environment object
-//! names.
+//! Finds out whether a namespace is a production environment. For kinds that do not name an environment, such
+//! as a workload.
 
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
 use crate::api::Environment;
 
-/// The environment of a namespace.
+/// The environment that a namespace belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The name of the environment, or else of the namespace.
+    /// The name of the Environment object, or else of the namespace.
     pub name: String,
-    /// Whether the environment is a production environment.
     pub is_production: bool,
-    /// Whether every change needs a reason.
+    /// Whether every change in the namespace needs a reason.
     pub requires_reason: bool,
-    /// The namespace and the name of the Environment object; None if there is none.
+    /// The namespace and the name of the Environment object; None if no Environment names the namespace.
     pub environment: Option<(String, String)>,
 }
 
-/// Finds the environment that a namespace belongs to: the Environment object that names the namespace, or else
-/// the namespace itself, which is production if its name has the word `prod` or `production`.
+/// Finds the environment that a namespace belongs to: the Environment object that names the namespace, or
+/// else the namespace itself. Without an Environment, the namespace is production if its name contains the
+/// word `prod` or `production`.
 ///
-/// A cluster without Environments, or a user who may not list them, is no failure.
+/// If the server has no Environments or denies the user to list them, the function does not fail but uses the
+/// name of the namespace.
 pub async fn place(client: &Client, namespace: &str) -> Place {
     let environments: Api<Environment> = Api::all(client.clone());
     let listed = environments.list(&ListParams::default()).await;
     let mut found = listed.map_or_else(|_| Vec::new(), |list| list.items);
     found.retain(|environment| environment.spec.namespace == namespace);
-    // Two control planes may name the same namespace: production wins.
+    // Environments of two control planes may name the same namespace. A production environment has priority.
     found.sort_by_key(|environment| !environment.spec.is_production);
     match found.first() {
         Some(environment) => Place {
@@ -49,7 +50,7 @@ pub async fn place(client: &Client, namespace: &str) -> Place {
     }
 }
 
-/// Returns whether a name has the word `prod` or `production`.
+/// Returns whether a name contains `prod` or `production` as a whole word.
 pub fn is_production(name: &str) -> bool {
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     words.any(|word| ["prod", "production"].contains(&word.to_ascii_lowercase().as_str()))

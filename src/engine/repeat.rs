@@ -1,14 +1,14 @@
 //! Retries requests that get no answer.
 //!
-//! This module repeats reads and idempotent writes. For other writes the sender has to find out whether
-//! the write was made.
+//! Only for reads and idempotent writes. After any other write without an answer, the caller must find out
+//! whether the server made the write.
 
 use std::time::Duration;
 
-/// The number of attempts; enough for a server to restart.
+/// The number of attempts. With the pauses between them, the server has enough time to restart.
 pub const ATTEMPTS: u32 = 10;
 
-/// Returns whether an error leaves the result unknown, or may be temporary.
+/// Returns whether a request may have been processed in spite of this error, or may succeed on a retry.
 pub fn is_ambiguous(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => matches!(status.code, 408 | 429 | 500 | 502 | 503 | 504),
@@ -17,13 +17,13 @@ pub fn is_ambiguous(error: &kube::Error) -> bool {
     }
 }
 
-/// Waits before the next attempt, with exponential backoff up to 2 seconds.
+/// Sleeps before the next attempt: 10 ms, then twice as long for each attempt, at most 2 seconds.
 pub async fn pause(attempt: u32) {
     let grown = Duration::from_millis(10) * 2_u32.saturating_pow(attempt);
     tokio::time::sleep(grown.min(Duration::from_secs(2))).await;
 }
 
-/// Sends an idempotent request until the server answers, at most [`ATTEMPTS`] times.
+/// Sends an idempotent request until the server answers, at most [`ATTEMPTS`] times. Returns the last error.
 pub async fn repeat<T, F>(send: impl Fn() -> F) -> Result<T, kube::Error>
 where
     F: Future<Output = Result<T, kube::Error>>,

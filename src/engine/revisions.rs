@@ -1,8 +1,8 @@
-//! The revisions of a subject: content, cause and health of each.
+//! The revisions of a subject, each with content, cause and health.
 //!
-//! History, diff, rollback and pruning of every subject use this one concept. Revision numbers only
-//! grow. Unknown revisions are explicit: a revision that nobody observed, that retention removed or
-//! that was never recorded is a [`Missing`] row. All functions are pure.
+//! History, diff, rollback and pruning use these types for every kind of subject. Revision numbers only
+//! increase. Revisions without a record are [`Missing`] rows: nobody observed them, retention removed them,
+//! or they were never recorded. All functions are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,23 +15,22 @@ use crate::api::bowline::audit::Action;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Revision<C> {
-    /// The number of the revision.
     pub number: i64,
     /// The hash of the content, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// The time at which the revision started, if known.
+    /// The time at which the revision became current, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
-    /// The cause; None if it is not recorded.
+    /// The action that made the revision; None if it is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// The revision that a rollback restored; None if the revision was not made by a rollback.
+    /// The revision whose content a rollback restored; None if no rollback made this revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<i64>,
     /// The health of the revision.
     pub state: State,
-    /// The message about the health.
+    /// The reason for the health, as text for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The content, if known.
@@ -39,11 +38,11 @@ pub struct Revision<C> {
     pub content: Option<C>,
 }
 
-/// Returns the contents that a subject went back from, each with the content that it went back to. `contents`
-/// are in the order in which they became current.
+/// Returns the abandoned contents, each with the content that replaced it. `contents` are in the order in
+/// which they became current.
 ///
-/// A return to an earlier content, such as a rollback or an undo, abandons every content in between. An
-/// abandoned content that becomes current again later is no longer abandoned.
+/// A return to an earlier content, such as a rollback or an undo, abandons all contents in between. If an
+/// abandoned content becomes current again, it is no longer abandoned.
 pub fn abandoned<'c>(contents: impl IntoIterator<Item = &'c str>) -> BTreeMap<&'c str, &'c str> {
     let mut line: Vec<&str> = Vec::new();
     let mut abandoned = BTreeMap::new();
@@ -62,13 +61,12 @@ pub fn abandoned<'c>(contents: impl IntoIterator<Item = &'c str>) -> BTreeMap<&'
     abandoned
 }
 
-/// The cause of a revision.
+/// The action that made a revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// The action that made the revision.
     pub action: Action,
-    /// The user, according to the API server.
+    /// The user name, according to the API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The reason that the user gave.
@@ -79,24 +77,23 @@ pub struct Cause {
     pub operation: Option<String>,
 }
 
-/// The health of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// The revision is the current one, and its health is not known yet.
     Current,
-    /// The revision is healthy, or was healthy when it was replaced.
+    /// The revision is healthy, or was healthy when another revision replaced it.
     Healthy,
-    /// The revision is not healthy, or was not healthy when it was replaced.
+    /// The revision is not healthy, or was not healthy when another revision replaced it.
     Unhealthy,
-    /// The revision was observed, and replaced before its health was known.
+    /// Another revision replaced this one before its health was known.
     Unknown,
-    /// The revision was replaced, and its health is not recorded.
+    /// Another revision replaced this one, and no health is recorded.
     Superseded,
 }
 
 impl State {
-    /// Returns the word for the health.
+    /// Returns the health as text for the user.
     pub fn word(self) -> &'static str {
         match self {
             Self::Current => "not known yet",
@@ -108,32 +105,30 @@ impl State {
     }
 }
 
-/// Consecutive unknown revisions.
+/// A run of consecutive revisions that bowline knows nothing about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Missing {
-    /// The first unknown revision.
     pub first: i64,
-    /// The last unknown revision.
     pub last: i64,
-    /// The reason why the revisions are unknown.
+    /// The reason why bowline does not know the revisions.
     pub missing: Reason,
 }
 
-/// The reason why revisions are unknown.
+/// The reason why bowline does not know some revisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
-    /// No bowline process observed the revisions; the audit trail has a gap entry.
+    /// No bowline process ran when the revisions were made. The audit trail has a gap entry for them.
     Unseen,
-    /// Retention removed the revisions and left a checkpoint.
+    /// Retention removed the records of the revisions and left a checkpoint.
     Retired,
-    /// The revisions are not recorded, not yet or not any more.
+    /// The revisions have no record: not yet, or not any more.
     Unrecorded,
 }
 
 impl Reason {
-    /// Returns the reason as text.
+    /// Returns the reason as text for the user.
     pub fn words(self) -> &'static str {
         match self {
             Self::Unseen => "not observed",
@@ -143,71 +138,66 @@ impl Reason {
     }
 }
 
-/// A revision, or consecutive unknown revisions.
+/// A row of the history: a known revision, or a run of unknown revisions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Row<C> {
-    /// A known revision.
     Known(Revision<C>),
-    /// Unknown revisions.
     Missing(Missing),
 }
 
 /// All revisions of a subject, oldest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revisions<C> {
-    /// The name of the subject in messages.
+    /// The name of the subject in messages, such as `deploy/web`.
     pub subject: String,
     /// The number of the current revision.
     pub current: i64,
-    /// The known and the unknown revisions.
+    /// The known revisions and the runs of unknown revisions.
     pub rows: Vec<Row<C>>,
 }
 
 /// The reason why a revision is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRevision {
-    /// There never was a revision with this number.
+    /// The subject never had a revision with this number.
     #[error("{subject} has no revision {number}; it has {known}")]
     Never {
-        /// The name of the subject.
         subject: String,
-        /// The number that the caller asked for.
+        /// The requested revision.
         number: i64,
-        /// The known revisions.
+        /// The numbers of the known revisions, as text for the user.
         known: String,
     },
-    /// The revision existed, but its content is unknown.
+    /// The subject had this revision, but its content is unknown.
     #[error("revision {number} of {subject} is not available: revisions {first} to {last} were {}; known revisions: {known}", .why.words())]
     Lost {
-        /// The name of the subject.
         subject: String,
-        /// The number that the caller asked for.
+        /// The requested revision.
         number: i64,
-        /// The first of the consecutive unknown revisions.
+        /// The first revision of the run of unknown revisions.
         first: i64,
-        /// The last of the consecutive unknown revisions.
+        /// The last revision of the run of unknown revisions.
         last: i64,
-        /// The reason why the revisions are unknown.
+        /// The reason why bowline does not know the run of revisions.
         why: Reason,
-        /// The known revisions.
+        /// The numbers of the known revisions, as text for the user.
         known: String,
     },
-    /// No revision before this one is known.
+    /// The requested revision is the first known revision, so it has no predecessor.
     #[error("{subject} has no revision before {number}")]
     First {
-        /// The name of the subject.
         subject: String,
-        /// The number of the revision that has no predecessor.
+        /// The requested revision.
         number: i64,
     },
 }
 
-/// The largest number of revisions that a message lists.
+/// The largest number of revisions that an error message lists.
 const LISTED: usize = 10;
 
 impl<C> Revisions<C> {
-    /// Replaces the content of each revision.
+    /// Converts the content of each revision.
     pub fn map<D>(self, mut map: impl FnMut(C) -> D) -> Revisions<D> {
         let rows = self.rows.into_iter().map(|row| match row {
             Row::Missing(missing) => Row::Missing(missing),
@@ -237,7 +227,7 @@ impl<C> Revisions<C> {
         })
     }
 
-    /// Finds a revision, or returns the reason why it is not available.
+    /// Returns a revision, or the reason why it is not available.
     pub fn find(&self, number: i64) -> Result<&Revision<C>, NoRevision> {
         if let Some(found) = self.known().find(|revision| revision.number == number) {
             return Ok(found);
@@ -272,7 +262,7 @@ impl<C> Revisions<C> {
         self.find(self.current)
     }
 
-    /// Finds the newest known revision before another one.
+    /// Returns the newest known revision with a smaller number.
     pub fn before(&self, number: i64) -> Result<&Revision<C>, NoRevision> {
         let earlier = self.known().rfind(|revision| revision.number < number);
         earlier.ok_or_else(|| NoRevision::First {
@@ -281,7 +271,7 @@ impl<C> Revisions<C> {
         })
     }
 
-    /// Returns the revisions that a limit removes, oldest first; see [`beyond`].
+    /// Returns the revisions that are over the limit, oldest first; see [`beyond`].
     pub fn beyond(&self, referenced: &BTreeSet<i64>, limit: usize) -> Vec<i64> {
         let numbers: Vec<i64> = self.known().map(|revision| revision.number).collect();
         beyond(&numbers, self.current, referenced, limit)
@@ -299,8 +289,8 @@ impl<C> Revisions<C> {
     }
 }
 
-/// Returns the revisions that a limit removes, oldest first. The current revision, those that
-/// `referenced` contains and the newest `limit` revisions stay.
+/// Returns the revisions that are over the limit, oldest first. The newest `limit` revisions, the current
+/// revision and the revisions in `referenced` are not in the result.
 pub fn beyond(numbers: &[i64], current: i64, referenced: &BTreeSet<i64>, limit: usize) -> Vec<i64> {
     let sorted: BTreeSet<i64> = numbers.iter().copied().collect();
     let older = sorted.into_iter().rev().skip(limit);
@@ -311,10 +301,10 @@ pub fn beyond(numbers: &[i64], current: i64, referenced: &BTreeSet<i64>, limit: 
     going
 }
 
-/// Sorts revisions and fills the gaps between them, from 1 on.
+/// Sorts revisions and adds a [`Missing`] row for each run of missing numbers, starting with number 1.
 ///
-/// `retired` is the last revision that retention removed; `unseen` has the first and the last
-/// revision of each recorded gap.
+/// `retired` is the newest revision that retention removed. `unseen` has the first and the last revision of
+/// each gap in the audit trail.
 pub fn with_missing<C>(
     mut known: Vec<Revision<C>>,
     retired: i64,
@@ -333,7 +323,7 @@ pub fn with_missing<C>(
     rows
 }
 
-/// Splits a run of unknown revisions where the reason changes.
+/// Splits a run of unknown revisions into runs with the same reason.
 fn holes(
     first: i64,
     last: i64,
@@ -379,7 +369,7 @@ mod tests {
             ("a b a", &[("b", "a")]),
             ("a b c a", &[("b", "a"), ("c", "a")]),
             ("a b c b", &[("c", "b")]),
-            // Promoted, rolled back, promoted again.
+            // A promotion, a rollback, and the same promotion again.
             ("a b a b", &[]),
             ("a b a b a", &[("b", "a")]),
             ("a b a c", &[("b", "a")]),

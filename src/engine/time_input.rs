@@ -1,4 +1,4 @@
-//! Parses times as users type them: a time of the day, a day, a duration ago.
+//! Parses the times that users type: a time of day, a date, or a duration ago.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
@@ -7,18 +7,16 @@ use kube_values::time::date;
 
 use crate::api::interval::Interval;
 
-/// A text that is not a time.
+/// The text that is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a time; write 14:02, yesterday 14:02, 2026-01-31, 2026-01-31 14:02, 2026-01-31T14:02:00Z, or a duration ago: 20m, 2h, 7d"
 )]
 pub struct NotATime(pub String);
 
-/// Parses the text that a user typed for a time. `now` is the current time, and `zone` is the time
-/// zone of the user.
+/// Parses a time that a user typed. `now` is the current time, and `zone` the time zone of the user.
 ///
-/// A time of the day without a date is in the past: if that time is later than `now` today, it
-/// means yesterday.
+/// A time of day without a date is never in the future: if it is later than `now`, it means yesterday.
 pub fn read(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, NotATime> {
     let words = text.trim();
     let here = now.to_zoned(zone.clone());
@@ -45,7 +43,7 @@ pub fn read(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, No
     found.ok_or_else(|| NotATime(text.to_owned()))
 }
 
-/// Parses a time of the day, with or without seconds.
+/// Parses a time of day, with or without seconds.
 fn time(text: &str) -> Option<Time> {
     let parts: Vec<&str> = text.split(':').collect();
     let number = |part: &&str| -> Option<i8> {
@@ -97,7 +95,7 @@ mod tests {
     #[test]
     fn what_people_type() {
         let now: Timestamp = "2026-11-17T13:30:00Z".parse().unwrap();
-        // UTC+1 in winter, UTC+2 in summer.
+        // A time zone with UTC+1 in winter and UTC+2 in summer.
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         for (text, expected) in [
             ("now", "2026-11-17T13:30:00Z"),
@@ -121,7 +119,7 @@ mod tests {
             ("20m ago", "2026-11-17T13:10:00Z"),
             ("1h30m", "2026-11-17T12:00:00Z"),
             ("7d", "2026-11-10T13:30:00Z"),
-            // The clock skips this time; the result is an hour later.
+            // The clocks go forward and skip 02:30; the result is one hour later.
             ("2026-03-29 02:30", "2026-03-29T01:30:00Z"),
         ] {
             let expected: Timestamp = expected.parse().unwrap();

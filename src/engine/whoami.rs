@@ -1,7 +1,7 @@
-//! Our user name and the time, according to the server.
+//! Asks the API server for the name of the user and for the time of its clock.
 //!
-//! Claims, holds and collections use the server's clock: the clocks of two machines may differ by more
-//! than the duration of a claim.
+//! Claims, holds and gc use the server's clock, because the clocks of two machines may differ by more than
+//! the age limit of a claim.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -10,27 +10,31 @@ use kube::api::{Api, PostParams};
 
 use super::repeat::repeat;
 
-/// Returns the current time by the server's clock. A plan may be applied long after it was made.
+/// A function that returns the current time by the server's clock. A plan may be applied long after it was
+/// made.
 pub type Clock<'a> = &'a (dyn Fn() -> Timestamp + Send + Sync);
 
-/// The smallest clock difference that matters. A smaller one comes only from network delay and the
-/// server's whole seconds.
+/// The smallest clock difference that bowline corrects. A smaller difference comes from network delay and
+/// from the whole seconds in the server's answer.
 const NOTICED: SignedDuration = SignedDuration::from_secs(5);
 
-/// Our user name and clock difference, according to the server.
+/// The answer of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whoami {
-    /// Our user name.
+    /// The name under which the server knows the user.
     pub user: String,
-    /// How far the server's clock is ahead of ours; zero if the difference is too small to matter.
+    /// How far the server's clock is ahead of this machine's clock; zero if the difference is below five
+    /// seconds.
     pub ahead: SignedDuration,
 }
 
-/// Asks the server for our user name and its time; `clock` returns our time.
+/// Asks the server for the name of the user and the time of its clock. `clock` returns the time of this
+/// machine.
 pub async fn ask(client: &Client, clock: Clock<'_>) -> Result<Whoami, kube::Error> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let (params, question) = (PostParams::default(), SelfSubjectReview::default());
-    // A login may delay the first attempts, so take the time after the attempt that was answered.
+    // A slow login may delay the first attempts. So `clock` runs directly after the attempt that the server
+    // answered.
     let (review, asked) = repeat(|| async {
         let review = reviews.create(&params, &question).await?;
         Ok((review, clock()))

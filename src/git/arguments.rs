@@ -1,9 +1,8 @@
-//! Builds the arguments of git. No other module does this.
+//! Builds the arguments of git commands. All git commands of bowline use this module.
 //!
-//! A flag is a constant text of this program, so its type is `&'static str`. Every other text is a
-//! value: the name of a remote, a revision, a path, a message. A value is attached to its flag, or
-//! it stands behind `--end-of-options`, or it is a pathspec behind `--`. So git reads no value as
-//! an option.
+//! A flag is a constant in this program, so its type is `&'static str`. Every other text is a value: the name
+//! of a remote, a revision, a path, a message. A value is attached to its flag, or comes after
+//! `--end-of-options`, or is a path after `--`. So git cannot read a value as an option.
 
 use std::ffi::{OsStr, OsString};
 
@@ -20,7 +19,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Begins the arguments of a command, such as `rev-parse`.
+    /// Starts the arguments of a git command, such as `rev-parse`.
     pub(crate) fn of(command: &'static str) -> Self {
         Self {
             command,
@@ -31,7 +30,7 @@ impl Arguments {
         }
     }
 
-    /// Begins the arguments of a command that has flags and no value.
+    /// Creates the arguments of a git command that has flags and no values.
     pub(crate) fn plain<const N: usize>(command: &'static str, flags: [&'static str; N]) -> Self {
         flags.into_iter().fold(Self::of(command), Self::flag)
     }
@@ -41,19 +40,19 @@ impl Arguments {
         self.command
     }
 
-    /// Overrides the user's configuration for this command: `name=value`. Hooks inherit it.
+    /// Overrides a setting of the user's configuration for this command: `name=value`. Hooks of the command
+    /// use it too.
     pub(crate) fn setting(mut self, setting: &'static str) -> Self {
         self.settings.push(setting);
         self
     }
 
-    /// Adds a flag.
     pub(crate) fn flag(mut self, flag: &'static str) -> Self {
         self.flags.push(flag.into());
         self
     }
 
-    /// Adds a flag and its value, as one argument `--flag=value`.
+    /// Adds a flag with its value, as one argument `--flag=value`.
     pub(crate) fn value(mut self, flag: &'static str, value: impl AsRef<OsStr>) -> Self {
         let mut joined = OsString::from(flag);
         joined.push("=");
@@ -62,44 +61,42 @@ impl Arguments {
         self
     }
 
-    /// Adds a short flag and its value, as two arguments: git reads the second as the value of the first,
-    /// whatever its first character is.
+    /// Adds a short flag with its value, as two arguments. git always reads the second argument as the value,
+    /// even if it begins with `-`.
     pub(crate) fn short(mut self, flag: &'static str, value: impl AsRef<OsStr>) -> Self {
         self.flags.push(flag.into());
         self.flags.push(value.as_ref().to_owned());
         self
     }
 
-    /// Adds a value without a flag: a revision, a remote, a refspec, the name of a setting.
+    /// Adds a value without a flag, such as a revision, a remote, a refspec or the name of a setting.
     pub(crate) fn operand(mut self, value: impl AsRef<OsStr>) -> Self {
         self.operands.push(value.as_ref().to_owned());
         self
     }
 
-    /// Adds paths from the root of the work tree. git takes each path literally, whatever
-    /// characters the path has.
+    /// Adds paths, relative to the root of the work tree. git interprets no special characters in them.
     pub(crate) fn paths<'p>(mut self, paths: impl IntoIterator<Item = &'p str>) -> Self {
         let paths = paths.into_iter().map(literal);
         self.paths.get_or_insert_default().extend(paths);
         self
     }
 
-    /// Adds a value behind `--`, for a command that passes it on to a hook.
+    /// Adds a value after `--`, for a command that passes the value to a hook.
     pub(crate) fn behind_dashes(mut self, value: impl AsRef<OsStr>) -> Self {
         self.flags.push("--".into());
         self.flags.push(value.as_ref().to_owned());
         self
     }
 
-    /// Limits the command to the files below the directory that git runs in.
+    /// Restricts the command to the files in the directory in which git runs.
     pub(crate) fn below(mut self) -> Self {
         self.paths.get_or_insert_default().push(".".to_owned());
         self
     }
 
-    /// Returns the arguments in the order that git needs.
-    ///
-    /// Fails for an operand that begins with `-`, and for a value with a NUL character.
+    /// Returns the arguments in the order that git needs. Fails if a value without a flag begins with `-`, or
+    /// if a value contains a NUL character.
     pub(crate) fn list(&self) -> Result<Vec<OsString>, GitError> {
         let refused = |value: &OsStr| GitError::Argument {
             command: self.command,
@@ -139,25 +136,24 @@ fn literal(path: &str) -> String {
     format!(":(literal){path}")
 }
 
-/// Formats paths for `--pathspec-from-file`, separated by NUL characters. git takes each path
-/// literally, whatever characters the path has.
+/// Returns paths in the format of `--pathspec-from-file`, separated by NUL characters. git interprets no
+/// special characters in them.
 ///
-/// An environment variable could make git take all paths literally. But hooks inherit variables,
-/// and the patterns in hooks would no longer match.
+/// An environment variable could switch off special characters for all paths. But hooks would inherit the
+/// variable, and the patterns in their commands would no longer match.
 pub(super) fn pathspecs<'p>(paths: impl IntoIterator<Item = &'p str>) -> Vec<u8> {
     let paths = paths.into_iter().map(literal);
     paths.collect::<Vec<String>>().join("\0").into_bytes()
 }
 
-/// Returns whether a text is the full id of an object: 40 or 64 lowercase hex digits.
+/// Returns whether a text is a full object id: 40 or 64 lowercase hex digits.
 pub(super) fn is_object_id(text: &str) -> bool {
     let digits = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     matches!(text.len(), 40 | 64) && text.bytes().all(digits)
 }
 
-/// Returns whether a text is a valid branch name, by the rules of `git check-ref-format --branch`.
-///
-/// `HEAD` and `refs/heads/main` refer to a branch, but are not names.
+/// Returns whether a text is a valid branch name, by the rules of `git check-ref-format --branch`. `HEAD` and
+/// `refs/heads/main` refer to a branch, but are no branch names.
 pub(super) fn is_branch_name(name: &str) -> bool {
     let bad = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
@@ -171,26 +167,25 @@ pub(super) fn is_branch_name(name: &str) -> bool {
         && name.split('/').all(part)
 }
 
-/// The reasons why bowline does not pass a text to git as the address of a repository.
+/// The reason why a text is no address of a repository that bowline passes to git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAddress {
-    /// The text is a single word.
+    /// The text is a single word, so it looks like the name of a remote.
     #[error("no remote has this name")]
     Word,
     /// git or ssh would read the text as an option.
     #[error("it or its host begins with \"-\"")]
     Option,
-    /// The text has a line break or another control character.
+    /// The text contains a line break or another control character.
     #[error("it has a control character")]
     Control,
-    /// git would run a program that the address names.
+    /// git would run a program that the text names.
     #[error("only https, http, ssh, git and file addresses are allowed")]
     Transport,
 }
 
-/// Checks the address of a repository that a user gave instead of the name of a remote.
-///
-/// `ext::COMMAND` runs a command, and `NAME::...` and `NAME://...` run the program `git-remote-NAME`.
+/// Checks an address of a repository, which a user gave instead of the name of a remote. `ext::COMMAND` would
+/// run a command, and `NAME::...` and `NAME://...` would run the program `git-remote-NAME`.
 pub(super) fn check_address(text: &str) -> Result<(), NoAddress> {
     if text.starts_with('-') {
         return Err(NoAddress::Option);
@@ -205,20 +200,20 @@ pub(super) fn check_address(text: &str) -> Result<(), NoAddress> {
     }
     let host = match text.split_once("://") {
         Some((scheme, rest)) if scheme.chars().all(of_scheme) => {
-            // git compares the schemes exactly: `FILE://` runs the program `git-remote-FILE`.
+            // git compares the schemes exactly: `FILE://` would run the program `git-remote-FILE`.
             let known = ["https", "http", "ssh", "git", "file", "git+ssh", "ssh+git"];
             if !known.contains(&scheme) {
                 return Err(NoAddress::Transport);
             }
             rest.split('/').next().unwrap_or_default()
         }
-        // A text with one of these characters can be an address, for example `user@host:path`.
+        // A text without these characters is no address; `user@host:path` is one.
         _ if !text.contains(['/', ':', '\\']) && !matches!(text, "." | "..") => {
             return Err(NoAddress::Word);
         }
         _ => text.split([':', '/']).next().unwrap_or_default(),
     };
-    // The part before `@` is a user, or a text that ssh reads as an option.
+    // The text before `@` is a user name, which ssh could read as an option.
     match host.split('@').any(|part| part.starts_with('-')) {
         true => Err(NoAddress::Option),
         false => Ok(()),

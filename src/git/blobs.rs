@@ -1,36 +1,35 @@
-//! The contents of files in commits, read one after the other with a limit for each, so that neither one large
-//! file nor many files need much memory.
+//! Reads the contents of files in commits, one at a time and each up to a size limit. So neither a large file
+//! nor many files need much memory.
 
 use super::arguments::Arguments;
 use super::{GitError, WorkTree, complaint};
 
-/// The limits of reading a blob.
+/// The limits for reading a blob.
 #[derive(Clone, Copy, Debug)]
 pub struct BlobLimits<'w> {
-    /// The largest blob in bytes.
+    /// The largest size of a blob in bytes.
     pub bytes: usize,
-    /// Words to look for in a blob over the limit.
+    /// The words to search for in a blob that is too large.
     pub words: &'w [&'w str],
 }
 
-/// The answer of git for the name of a blob.
+/// The result of reading a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blob {
-    /// There is no blob with this name.
+    /// The repository has no blob with this name.
     Missing,
     /// The blob is larger than the limit.
     TooLarge {
-        /// The size of the blob in bytes.
         size: usize,
-        /// Whether the blob contains one of the words.
+        /// Whether the blob contains one of the words in [`BlobLimits::words`].
         has_word: bool,
     },
-    /// The whole content.
+    /// The content of the blob.
     Whole(Vec<u8>),
 }
 
 impl Blob {
-    /// Returns the content. None: the blob is missing or too large.
+    /// Returns the content of the blob; None if the blob is missing or too large.
     pub fn whole(self) -> Option<Vec<u8>> {
         match self {
             Self::Whole(bytes) => Some(bytes),
@@ -45,8 +44,8 @@ impl Blob {
 }
 
 impl WorkTree {
-    /// Returns the content of a path in a commit. None: the commit does not have the path, or the file is
-    /// larger than `limit` bytes.
+    /// Returns the content of a file in a commit; None if the commit does not have the file, or if the file
+    /// is larger than `limit` bytes.
     pub fn blob(
         &self,
         revision: &str,
@@ -68,8 +67,8 @@ impl WorkTree {
         Ok(output.status.success())
     }
 
-    /// Reads a few blobs by id or by `REVISION:PATH`. None: the blob does not exist, or is larger than
-    /// `limit` bytes.
+    /// Reads a few blobs by id or by `REVISION:PATH`. A result is None if the blob does not exist or is
+    /// larger than `limit` bytes.
     pub fn blobs(&self, names: &[String], limit: usize) -> Result<Vec<Option<Vec<u8>>>, GitError> {
         let limits = BlobLimits {
             bytes: limit,
@@ -84,8 +83,8 @@ impl WorkTree {
         Ok(found)
     }
 
-    /// Reads many blobs by id or by `REVISION:PATH`, and passes each one on with its index in `names`, in the
-    /// order of `names`. At most one blob is in memory.
+    /// Reads many blobs by id or by `REVISION:PATH`. Passes each blob to the caller with its index in
+    /// `names`, in the order of `names`. Only one blob is in memory at a time.
     pub fn each_blob(
         &self,
         names: &[String],
@@ -146,13 +145,13 @@ impl WorkTree {
     }
 }
 
-/// The part of a blob that is kept in memory: the whole blob if its size is within the limit.
+/// The part of a blob that is in memory: the whole content, or only the end if the blob is too large.
 struct Content<'w> {
     limits: BlobLimits<'w>,
     size: usize,
     has_word: bool,
-    /// The bytes of the blob. For a blob over the limit, only the end of the last part, to find words that
-    /// cross the border of two parts.
+    /// The content of the blob. If the blob is too large: the end of the last piece, to find words that cross
+    /// the border of two pieces.
     bytes: Vec<u8>,
 }
 
@@ -178,7 +177,7 @@ impl<'w> Content<'w> {
         let mut words = self.limits.words.iter();
         self.has_word |=
             words.any(|word| memchr::memmem::find(&self.bytes, word.as_bytes()).is_some());
-        // A word may extend over two parts.
+        // A word may start in one piece and end in the next.
         let longest = self.limits.words.iter().map(|word| word.len()).max();
         let kept = longest.unwrap_or_default().saturating_sub(1);
         let done = self.bytes.len().saturating_sub(kept);
@@ -196,22 +195,24 @@ impl<'w> Content<'w> {
     }
 }
 
-/// The parser of the output of `cat-file --batch`: `ID blob SIZE`, a line break, the content, a line break. For
-/// every other answer, git writes only one line without a content, or the content of a commit or a tree.
+/// Parses the output of `cat-file --batch`. For a blob, it is `ID blob SIZE`, a line break, the content, a
+/// line break. For a missing object, it is one line. For a commit or a tree, the content follows as for a
+/// blob.
 struct Batch<'w> {
     limits: BlobLimits<'w>,
-    /// The number of answers so far.
+    /// The number of objects that were parsed.
     count: usize,
     state: Expected<'w>,
     is_broken: bool,
 }
 
 enum Expected<'w> {
-    /// The rest of a header line.
+    /// The next bytes belong to a header line. Contains its beginning.
     Header(Vec<u8>),
-    /// The rest of a content with this many bytes. None: the object is not a blob.
+    /// The next bytes belong to a content. Contains the number of missing bytes, and None if the object is no
+    /// blob.
     Content(usize, Option<Content<'w>>),
-    /// The line break after a content.
+    /// The next byte is the line break after a content.
     LineBreak,
 }
 
@@ -261,7 +262,7 @@ impl<'w> Batch<'w> {
         }
     }
 
-    /// Reads a header line.
+    /// Parses a header line.
     fn begin(&mut self, line: &str, take: &mut dyn FnMut(usize, Blob)) {
         let mut words = line.rsplitn(3, ' ');
         let (size, kind) = (words.next(), words.next());

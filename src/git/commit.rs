@@ -1,6 +1,6 @@
-//! Edits files in one commit, on the checked out branch or on another branch.
+//! Edits files and commits the edits, on the checked out branch or on another branch.
 //!
-//! On the checked out branch, bowline edits the files and runs `git commit --only` on them: hooks run as
+//! On the checked out branch, bowline edits the files and runs `git commit --only` on them. So hooks run as
 //! usual, commits are signed as configured, and other files that the user has staged stay staged.
 //! [`super::elsewhere`] commits to another branch. [`super::read_back`] checks what hooks did to the commit.
 
@@ -23,16 +23,16 @@ pub use note::CommitNote;
 /// The edit of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEdit {
-    /// The path from the root of the work tree, with `/`.
+    /// The path from the root of the work tree, with `/` as separator.
     pub path: String,
-    /// The content that the plan read. None: the file did not exist.
+    /// The content of the file at plan time; None if the file did not exist.
     pub before: Option<Vec<u8>>,
-    /// The new content. None: the file is deleted.
+    /// The new content; None deletes the file.
     pub after: Option<Vec<u8>>,
 }
 
 impl FileEdit {
-    /// Returns the edit that restores the file.
+    /// Returns the edit that restores the old content.
     pub fn reversed(self) -> Self {
         Self {
             path: self.path,
@@ -45,18 +45,18 @@ impl FileEdit {
 /// A planned commit.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The edits of files that the commit contains.
+    /// The edits that the commit contains.
     pub edits: &'a [FileEdit],
-    /// The message, including trailers.
+    /// The message with its trailers.
     pub message: &'a str,
-    /// Identifies the operation in the trailers of the message.
+    /// The id of the operation, which is in a trailer of the message.
     pub operation: &'a str,
-    /// The branch. None: the checked out branch.
+    /// The branch; None for the checked out branch.
     pub branch: Option<&'a str>,
-    /// Compares two states of a file by their meaning.
+    /// The function that decides whether two contents of a file mean the same.
     pub means_the_same: MeansTheSame,
-    /// The size limit and the words for files whose meaning is compared. A file over the limit
-    /// without any of the words is compared as if it did not exist.
+    /// The limits for files whose meaning is compared. A file that is too large and contains none of the
+    /// words counts as missing.
     pub limits: BlobLimits<'a>,
 }
 
@@ -67,7 +67,7 @@ pub type MeansTheSame = fn(path: &str, one: Option<&[u8]>, other: Option<&[u8]>)
 /// A commit that git made and bowline read back. Its files have the same meaning as the edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// The commit id.
+    /// The id of the commit.
     pub commit: String,
     /// The branch of the commit.
     pub branch: String,
@@ -75,14 +75,14 @@ pub struct Made {
     pub subject: String,
     /// Whether the branch is checked out in this work tree.
     pub here: bool,
-    /// Notes about changes by hooks, and about the journal.
+    /// Notes for the user, about changes by hooks and about the journal.
     pub notes: Vec<CommitNote>,
 }
 
-/// The longest wait for another git process.
+/// How long bowline waits for another git process.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The right to commit in a work tree. Other bowline processes wait until it is dropped.
+/// The exclusive right to commit in a work tree. Other bowline processes wait until the value is dropped.
 #[derive(Debug)]
 pub struct Turn<'w> {
     pub(super) tree: &'w WorkTree,
@@ -137,7 +137,7 @@ impl WorkTree {
         })
     }
 
-    /// Runs a command on the paths of [`pathspecs`].
+    /// Runs a git command on paths, which are in the format of [`pathspecs`].
     pub(super) fn on_paths(&self, command: Arguments, paths: &[u8]) -> Result<String, GitError> {
         let command = command.flag("--pathspec-from-file=-");
         let command = command.flag("--pathspec-file-nul");
@@ -148,7 +148,7 @@ impl WorkTree {
     /// Replaces a file of the work tree atomically, and keeps its permissions.
     pub fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), GitError> {
         let file = self.inside(path)?;
-        // The temporary name stays short, however long the path is.
+        // A hash keeps the temporary name short, even if the path is long.
         let name = hash(path.as_bytes());
         let aside = self
             .notes()
@@ -165,7 +165,7 @@ impl WorkTree {
             }
             out.sync_data()?;
             match std::fs::rename(&aside, &file) {
-                // Git's directory is on another file system.
+                // git's directory is on another file system, so a rename is impossible.
                 Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
                     let beside = file.with_extension("bowline-new");
                     std::fs::copy(&aside, &beside)?;
@@ -183,7 +183,7 @@ impl WorkTree {
 }
 
 impl WorkTree {
-    /// Checks whether the commit could be made now. Changes nothing.
+    /// Checks whether the commit would be possible now. Changes nothing.
     pub fn admits(&self, wanted: &Wanted<'_>) -> Result<State, CommitError> {
         let state = self.state()?;
         let own = state.branch.as_deref();
@@ -193,7 +193,7 @@ impl WorkTree {
                 self.admits_elsewhere(&state, branch, wanted)?;
             }
             None => {
-                // Check this before the branch, because a rebase also detaches HEAD.
+                // A rebase also detaches HEAD, so the operation in progress is reported first.
                 if let Some(what) = state.under_way {
                     return Err(CommitError::UnderWay(what.to_owned()));
                 }
@@ -206,7 +206,7 @@ impl WorkTree {
         Ok(state)
     }
 
-    /// Checks that every file has the content that the plan read, and has no uncommitted changes.
+    /// Checks that every file has the same content as at plan time, and has no uncommitted changes.
     fn check(&self, state: &State, wanted: &Wanted<'_>) -> Result<(), CommitError> {
         for edit in wanted.edits {
             let path = || edit.path.clone();
@@ -223,8 +223,7 @@ impl WorkTree {
                 return Err(CommitError::Changed { path: path() });
             }
         }
-        // For a file that git does not track, the commit would contain more than the planned
-        // change.
+        // If git does not track a file yet, the commit would contain more than the planned change.
         let known: Vec<String> = wanted
             .edits
             .iter()
@@ -239,8 +238,8 @@ impl WorkTree {
         if paths.is_empty() {
             return Ok(());
         }
-        // A line is `H path`. With `S` or a lowercase letter instead of `H`, git does not check the
-        // file.
+        // A normal line is `H path`. If the first letter is `S` or lowercase, git does not check the file for
+        // changes.
         let listed = self.ask(Arguments::plain("ls-files", ["-v", "-z"]))?;
         let tags: HashMap<&str, &str> = listed
             .split('\0')
@@ -262,7 +261,7 @@ impl WorkTree {
 }
 
 impl Turn<'_> {
-    /// Makes the commit, or changes nothing.
+    /// Makes the commit. After an error nothing has changed, unless the error says so.
     pub fn commit(&self, wanted: &Wanted<'_>) -> Result<Made, CommitError> {
         let state = self.tree.admits(wanted)?;
         match (wanted.branch, state.branch.clone()) {
@@ -295,15 +294,14 @@ impl Turn<'_> {
         let read = self.read_back_here(state, branch, wanted, &journal);
         let ended = tree.end_journal();
         let mut made = read?;
-        // The commit is made, even if the journal cannot be removed.
+        // The commit is made, so a journal that cannot be removed is only a note.
         let left = ended.err().map(|error| error.to_string());
         made.notes.extend(left.map(CommitNote::JournalLeft));
         Ok(made)
     }
 
-    /// Restores the files and the index, unless the commit was made before git failed. The files
-    /// are restored without git: the cause that made the commit fail can make `git restore` fail
-    /// too.
+    /// Restores the files and the index, unless git made the commit before it failed. bowline does not use
+    /// git to restore the files, because git may fail again for the same reason.
     fn undo(
         &self,
         journal: &Journal,
@@ -327,8 +325,8 @@ impl Turn<'_> {
                 (false, None) => new.push(edit.path.clone()),
             }
         }
-        // A failed `git commit --only` leaves the index as it was, except for the names of new
-        // files and for the files that a hook has staged.
+        // After a failed `git commit --only`, the index is unchanged except for two kinds of files: new
+        // files, and files that a hook staged.
         let known = edits.iter().filter(|edit| edit.before.is_some());
         let known = pathspecs(known.map(|edit| edit.path.as_str()));
         if !known.is_empty() {
@@ -347,8 +345,7 @@ impl Turn<'_> {
         })
     }
 
-    /// Restores a file that still has the planned content. Returns false if a hook or a user has
-    /// changed the file after the planned edit.
+    /// Restores a file that still has the planned content. Returns false if a hook or a user has changed it.
     fn restore(&self, edit: &FileEdit) -> Result<bool, GitError> {
         let tree = self.tree;
         let file = tree.inside(&edit.path)?;
@@ -388,11 +385,11 @@ impl Turn<'_> {
         };
         let created = paths(&|edit| edit.before.is_none());
         if !created.is_empty() {
-            // git commits a new file by name only if it is in the index.
+            // git commits a new file by name only if the file is in the index.
             tree.on_paths(Arguments::plain("add", ["--intent-to-add"]), &created)?;
         }
         let commit = Arguments::plain("commit", ["--only", "--quiet", "--cleanup=whitespace"]);
-        // The message is UTF-8, whatever the user configured.
+        // The message is UTF-8, so the user's setting must not apply.
         let commit = commit.setting("i18n.commitEncoding=UTF-8");
         tree.on_paths(commit.value("--file", message), &paths(&|_| true))
             .map(drop)

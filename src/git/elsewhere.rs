@@ -1,8 +1,8 @@
 //! Commits to a branch that is not checked out.
 //!
-//! The work tree and the user's index stay unchanged: the commit is built in a separate index, and the branch
-//! moves by compare-and-swap. Only the hook `commit-msg` runs, because the other hooks use the work tree. The
-//! configuration decides whether the commit is signed, as for `git commit`.
+//! The work tree and the user's index stay unchanged: bowline builds the commit in a separate index, and
+//! moves the branch by compare-and-swap. Only the hook `commit-msg` runs, because the other hooks need the
+//! work tree. The user's configuration decides whether the commit is signed, as for `git commit`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -26,10 +26,10 @@ impl Turn<'_> {
         let base = base.ok_or(CommitError::Detached)?;
         let index = tree.notes().join("index");
         let built = self.build(&index, &base, wanted);
-        // Each commit builds its own index, so nothing needs this index any more.
+        // Nothing needs the separate index after the commit.
         let _ = std::fs::remove_file(&index);
         let commit = built?;
-        // No branch has the commit yet, so nothing has to be taken back.
+        // No branch has the commit yet, so an error here leaves nothing to undo.
         let read = tree.read_back(Some(&base), &commit, wanted)?;
         let made = read
             .made(branch, false)
@@ -106,7 +106,8 @@ impl Turn<'_> {
         "100644"
     }
 
-    /// Returns whether the configuration requires signed commits; `git commit` reads that by itself.
+    /// Returns whether the configuration requires signed commits. `git commit` reads this setting itself, but
+    /// `git commit-tree` does not.
     fn signs(&self) -> Result<bool, GitError> {
         let question = Arguments::plain("config", ["--type=bool", "--get", "commit.gpgSign"]);
         let output = self.tree.output(self.tree.root(), &question, &[], b"")?;
@@ -118,7 +119,7 @@ fn reference(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
 
-/// Refuses a text that is not a valid branch name.
+/// Returns an error if a text is no valid branch name.
 pub fn check_branch_name(name: &str) -> Result<(), CommitError> {
     match is_branch_name(name) {
         true => Ok(()),
@@ -127,7 +128,7 @@ pub fn check_branch_name(name: &str) -> Result<(), CommitError> {
 }
 
 impl WorkTree {
-    /// Checks whether a commit could be made on a branch that is not checked out in this work tree.
+    /// Checks whether a commit to a branch that is not checked out would be possible now.
     pub(super) fn admits_elsewhere(
         &self,
         state: &State,
@@ -152,8 +153,8 @@ impl WorkTree {
         }
     }
 
-    /// Checks that no edited file differs between `base`, the tip of the branch, and `head`, the
-    /// checked-out commit.
+    /// Checks that every edited file is the same in `base`, the tip of the branch, and in `head`, the checked
+    /// out commit.
     fn same_as(
         &self,
         base: &str,
@@ -171,7 +172,7 @@ impl WorkTree {
         }
     }
 
-    /// Returns the work tree in which a branch is checked out; None if there is none.
+    /// Returns the directory of the work tree in which a branch is checked out; None if there is none.
     fn checked_out(&self, reference: &str) -> Result<Option<String>, GitError> {
         let listed = self.ask(Arguments::plain("worktree", ["list", "--porcelain"]))?;
         let mut place = None;
@@ -186,7 +187,8 @@ impl WorkTree {
         Ok(None)
     }
 
-    /// Returns whether a branch is being rebased in a work tree: a new commit on it would stop the rebase.
+    /// Returns whether a rebase of the branch is in progress in another work tree. A new commit on the branch
+    /// would break that rebase.
     fn is_rebased(&self, reference: &str) -> Result<bool, GitError> {
         let question =
             Arguments::plain("rev-parse", ["--path-format=absolute", "--git-common-dir"]);

@@ -1,4 +1,4 @@
-//! The files of a work tree: lists all files or the changed files, and checks paths.
+//! The files of a work tree: lists all files or the changed ones, and checks paths.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -7,8 +7,8 @@ use super::arguments::Arguments;
 use super::{GitError, WorkTree, told};
 
 impl WorkTree {
-    /// Returns the file at a path of the work tree. Refuses a path that leaves the work tree, even
-    /// if it does so only through a link.
+    /// Returns the absolute path of a file in the work tree. Refuses a path that leaves the work tree, also
+    /// through a symbolic link.
     pub fn inside(&self, path: &str) -> Result<PathBuf, GitError> {
         let mut file = self.root.clone();
         for (at, part) in path.split('/').enumerate() {
@@ -36,8 +36,8 @@ impl WorkTree {
         }
     }
 
-    /// Lists files below the directory that the user named: those that differ from a commit, and
-    /// those that git does not track.
+    /// Lists the files in the directory that the user named that differ from a commit or that git does not
+    /// track.
     pub fn changed_since(&self, commit: &str) -> Result<Vec<String>, GitError> {
         let question = Arguments::plain("diff", ["--name-only", "-z", "--no-renames"]);
         let question = question.operand(commit).below();
@@ -52,8 +52,8 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Lists the files below the directory that the user named: tracked files, and untracked files
-    /// that are not ignored.
+    /// Lists the files in the directory that the user named: tracked files, and untracked files that git does
+    /// not ignore.
     pub fn files(&self) -> Result<Files, GitError> {
         let question = Arguments::plain(
             "ls-files",
@@ -72,12 +72,12 @@ impl WorkTree {
     }
 }
 
-/// The files that git lists.
+/// The files of a work tree, as git lists them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// The paths of all files, from the root of the work tree, except submodules.
+    /// The paths of all files except submodules, from the root of the work tree.
     pub paths: Vec<String>,
-    /// The files that a sparse checkout leaves out, each with its path and the id of its blob.
+    /// The files that a sparse checkout leaves out: path and blob id.
     pub left_out: Vec<(String, String)>,
     /// The symbolic links, and the untracked paths that may be links.
     pub links: Vec<String>,
@@ -87,7 +87,7 @@ pub struct Files {
 
 impl Files {
     /// Parses the output of `ls-files -z -s -t`: `H 100644 BLOB 0<TAB>PATH` for a tracked file, `? PATH` for
-    /// an untracked one.
+    /// an untracked file.
     fn read(listed: &str) -> Self {
         let mut files = Self::default();
         for line in listed.split('\0') {
@@ -112,7 +112,7 @@ impl Files {
             }
             files.paths.push(path.to_owned());
         }
-        // A file in a merge conflict is listed once for each side of the conflict.
+        // git lists a file in a merge conflict once per side of the conflict.
         files.paths.dedup();
         files
     }

@@ -1,9 +1,8 @@
-//! The journal of a commit: written before the first change of the work tree.
+//! The journal of a commit. bowline writes it before it changes the work tree.
 //!
-//! No system can rename several files atomically. A killed process leaves a journal in git's
-//! directory. The next commit restores the files of the interrupted commit, or finds out that the
-//! interrupted commit was made. A file that a user has changed since then is not restored but
-//! reported.
+//! No operating system can rename several files atomically. If a process is killed, its journal stays in
+//! git's directory. The next commit reads the journal and restores the files, or finds that the interrupted
+//! commit was made. A file that a user has changed in between is reported and not restored.
 
 use std::fs::TryLockError;
 use std::path::PathBuf;
@@ -15,7 +14,7 @@ use super::arguments::{Arguments, is_object_id, pathspecs};
 use super::{GitError, WorkTree};
 use crate::text;
 
-/// The planned changes of the work tree.
+/// The changes of the work tree that a commit plans.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Journal {
     pub(super) operation: String,
@@ -24,34 +23,30 @@ pub(super) struct Journal {
     pub(super) files: Vec<Noted>,
 }
 
-/// A file of the journal.
+/// A file in the journal.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Noted {
     pub(super) path: String,
-    /// Whether the file is new.
+    /// Whether the commit creates the file.
     pub(super) created: bool,
-    /// The hash of the planned content. None: the file is deleted.
+    /// The hash of the planned content; None if the commit deletes the file.
     pub(super) after: Option<String>,
 }
 
-/// The result of the recovery of an interrupted commit.
+/// What the recovery of an interrupted commit found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interrupted {
-    /// The commit was made.
-    Committed {
-        /// The subject of the commit.
-        subject: String,
-    },
-    /// The commit was not made, and the files are restored.
+    /// git had made the commit.
+    Committed { subject: String },
+    /// git had not made the commit, and bowline restored the files.
     PutBack {
-        /// The subject of the commit.
         subject: String,
         /// The number of restored files.
         files: usize,
-        /// The files that a user has changed since, which are not restored.
+        /// The files that are not restored, because a user changed them in between.
         left: Vec<String>,
     },
-    /// A user has made another commit since; no file was changed.
+    /// A user had made another commit in between, so bowline changed no file.
     Overtaken {
         /// The subject of the interrupted commit.
         subject: String,
@@ -90,12 +85,12 @@ impl std::fmt::Display for Interrupted {
     }
 }
 
-/// An action that was interrupted after it changed files and before its commit.
+/// An action that was interrupted after it edited files and before its commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The subject of the commit that was not made.
+    /// The subject of the planned commit.
     pub subject: String,
-    /// The files that still have the change.
+    /// The files that still have the planned content.
     pub paths: Vec<String>,
 }
 
@@ -115,7 +110,7 @@ impl Pending {
     pub fn hint(&self) -> String {
         let paths: Vec<_> = self.paths.iter().map(|path| text::quoted(path)).collect();
         format!(
-            "the next action restores these files first: repeat the command without --dry-run and --readonly; git diff -- {} shows the change",
+            "repeat the command without --dry-run and --readonly: it restores these files first; look at the change: git diff -- {}",
             paths.join(" ")
         )
     }
@@ -127,7 +122,7 @@ pub(super) fn hash(bytes: &[u8]) -> String {
 }
 
 impl WorkTree {
-    /// Returns bowline's directory inside git's directory.
+    /// Returns bowline's directory in git's directory of this work tree.
     pub(super) fn notes(&self) -> PathBuf {
         self.git_dir().join("bowline")
     }
@@ -136,12 +131,12 @@ impl WorkTree {
         self.notes().join("journal.json")
     }
 
-    /// Returns the subject of the interrupted commit in this work tree, if there is one.
+    /// Returns the subject of the interrupted commit in this work tree; None if there is none.
     pub fn interrupted(&self) -> Option<String> {
         self.journal().map(|journal| journal.subject)
     }
 
-    /// Returns the interrupted action whose change is in the files and in no commit. None: there is none, or
+    /// Returns the interrupted action whose edits are in files and in no commit. None if there is none, or if
     /// another process is making its commit now. Changes nothing.
     pub fn pending(&self) -> Result<Option<Pending>, GitError> {
         let Some(journal) = self.journal() else {
@@ -185,10 +180,12 @@ impl WorkTree {
         }
     }
 
-    /// Completes or undoes an interrupted commit. The caller holds the lock.
+    /// Cleans up after an interrupted commit: finds that the commit was made, or restores its files. The
+    /// caller must hold the lock.
     pub(super) fn recover(&self) -> Result<Option<Interrupted>, GitError> {
         let Some(journal) = self.journal() else {
-            // An incomplete journal means that no file was changed yet.
+            // bowline writes the whole journal before it changes a file. So an incomplete journal means that
+            // no file was changed.
             self.end_journal()?;
             return Ok(None);
         };
@@ -210,7 +207,7 @@ impl WorkTree {
         Ok(Some(became))
     }
 
-    /// Returns whether a commit that is newer than the journal names the journal's operation in a
+    /// Returns whether a commit after the start of the interrupted one has the operation of the journal in a
     /// trailer.
     pub(super) fn is_made(&self, journal: &Journal) -> Result<bool, GitError> {
         let head = journal.head.as_deref().filter(|head| is_object_id(head));
@@ -222,8 +219,8 @@ impl WorkTree {
         }))
     }
 
-    /// Restores the files that still have the planned content. Returns the number of restored
-    /// files, and the files that a user has changed since.
+    /// Restores the files that still have the planned content. Returns the number of restored files, and the
+    /// files that a user has changed in between.
     pub(super) fn put_back(&self, journal: &Journal) -> Result<(usize, Vec<String>), GitError> {
         let (mut restored, mut left) = (Vec::new(), Vec::new());
         let mut removed = Vec::new();
@@ -233,7 +230,7 @@ impl WorkTree {
             match (there == noted.after, noted.created) {
                 (true, true) if noted.after.is_some() => removed.push(noted.path.as_str()),
                 (true, _) => restored.push(noted.path.as_str()),
-                // bowline had not created the file yet. If it exists, a user has created it since.
+                // bowline had not created this file yet. So if the file exists, a user created it.
                 (false, true) if there.is_none() => removed.push(noted.path.as_str()),
                 (false, true) => left.push(noted.path.clone()),
                 (false, false) if dirty.contains(&noted.path) => left.push(noted.path.clone()),
@@ -260,7 +257,7 @@ impl WorkTree {
         Ok((restored.len() + removed.len(), left))
     }
 
-    /// Returns the hash of the current content of a file. None: the file does not exist.
+    /// Returns the hash of the current content of a file; None if the file does not exist.
     fn noted_now(&self, noted: &Noted) -> Result<Option<String>, GitError> {
         let file = self.inside(&noted.path)?;
         Ok(std::fs::read(file).ok().map(|bytes| hash(&bytes)))
@@ -271,7 +268,7 @@ impl WorkTree {
         Ok(self.noted_now(noted)? == noted.after)
     }
 
-    /// Removes files from the index, and keeps them on disk.
+    /// Removes files from the index, but not from disk.
     pub(super) fn forget(&self, paths: &[&str]) -> Result<(), GitError> {
         let remove = Arguments::plain("rm", ["--cached", "--force", "--quiet", "--ignore-unmatch"]);
         let paths = pathspecs(paths.iter().copied());

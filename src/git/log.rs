@@ -1,4 +1,4 @@
-//! The log of commits: the author, the time, the message and the files.
+//! Reads the log: author, time, message and changed files of each commit.
 
 use std::collections::{BTreeSet, HashSet};
 use std::iter::Peekable;
@@ -9,48 +9,45 @@ use jiff::Timestamp;
 use super::arguments::Arguments;
 use super::{Blob, BlobLimits, GitError, WorkTree};
 
-/// A commit with the files that it changed against its first parent.
+/// A commit, with the files that differ from its first parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// The commit id.
     pub id: String,
-    /// The ids of the parents. The first parent was the newest commit of the branch on which the
-    /// commit was made.
+    /// The ids of the parents. The first parent is the commit that was the tip of the branch before.
     pub parents: Vec<String>,
     /// The author, as `Name <address>`.
     pub author: String,
-    /// The author time; a rebase or a merge keeps it.
+    /// The author time. A rebase or a merge keeps it.
     pub written: Timestamp,
-    /// The commit time.
+    /// The commit time. A rebase changes it.
     pub at: Timestamp,
-    /// The whole message.
+    /// The whole message, with its trailers.
     pub message: String,
-    /// The changed files.
     pub files: Vec<Changed>,
 }
 
 /// A file that a commit changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// The old path, if the file was renamed.
+    /// The old path; None if the file was not renamed.
     pub from: Option<String>,
-    /// The path; for a removed file, its last path.
+    /// The path; for a removed file, the path that it had.
     pub path: String,
-    /// The id of the old blob. None: the file is new.
+    /// The id of the old blob; None if the file is new.
     pub old: Option<String>,
-    /// The id of the new blob. None: the file was removed.
+    /// The id of the new blob; None if the file was removed.
     pub blob: Option<String>,
-    /// Whether the file did not exist before, under any name.
+    /// Whether the file is new and was not renamed.
     pub added: bool,
 }
 
-/// Ids of blobs, each with its index in the caller's list.
+/// Blob ids, each with its index in the list of the caller.
 type Numbered<'i> = Vec<(usize, &'i String)>;
 
-/// A trailer: its key and its value.
+/// A trailer: key and value.
 pub type Trailer<'m> = (&'m str, &'m str);
 
-/// The lines of a paragraph, and its trailers if the paragraph consists of trailers.
+/// The lines of a paragraph, and its trailers; None if the paragraph is not made of trailers.
 type Part<'m> = (Vec<&'m str>, Option<Vec<Trailer<'m>>>);
 
 impl Commit {
@@ -59,18 +56,19 @@ impl Commit {
         self.message.lines().next().unwrap_or_default()
     }
 
-    /// Returns the commit as the recorder of an audit entry.
+    /// Returns the commit as text for the field `recordedBy` of an audit entry.
     pub fn recorder(&self) -> String {
         format!("git commit {}", self.id.get(..12).unwrap_or_default())
     }
 
-    /// Returns all trailers, in their order.
+    /// Returns all trailers of the message, in their order.
     pub fn trailers(&self) -> Vec<Trailer<'_>> {
         self.trailer_paragraphs().into_iter().flatten().collect()
     }
 
-    /// Returns the trailers by paragraph: the last paragraph, if every line of it is `Word: value`, and all
-    /// other paragraphs with trailers of bowline, because a squash joins the messages of many commits.
+    /// Returns the trailers by paragraph: those of the last paragraph, if each of its lines is `Word: value`,
+    /// and those of all other paragraphs with trailers of bowline. A squashed commit joins the messages of
+    /// several commits.
     pub fn trailer_paragraphs(&self) -> Vec<Vec<Trailer<'_>>> {
         let parts = self.parts().into_iter();
         parts.filter_map(|(_, trailers)| trailers).collect()
@@ -89,14 +87,14 @@ impl Commit {
     }
 }
 
-/// Returns the trailers of a message that bowline wrote, in their order.
+/// Returns bowline's own trailers in a message, in their order.
 pub(super) fn own_trailers(message: &str) -> Vec<Trailer<'_>> {
     let trailers = parts(message).into_iter().filter_map(|(_, found)| found);
     let own = |(word, _): &Trailer<'_>| word.starts_with(OURS);
     trailers.flatten().filter(own).collect()
 }
 
-/// Returns the paragraphs after the subject, each with its trailers if it consists of trailers.
+/// Returns the paragraphs after the subject, each with its trailers if it is made of trailers.
 fn parts(message: &str) -> Vec<Part<'_>> {
     let lines: Vec<&str> = message.trim_end().lines().collect();
     let paragraphs = lines.split(|line| line.trim().is_empty());
@@ -117,10 +115,10 @@ fn parts(message: &str) -> Vec<Part<'_>> {
 /// The prefix of all trailers of bowline.
 const OURS: &str = "Bowline-";
 
-/// Parses a paragraph of trailers. None: the paragraph has other lines.
+/// Parses a paragraph of trailers; None if another line is in the paragraph.
 fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<Trailer<'m>>> {
     let lines = lines.iter().map(|line| line.trim());
-    // `cherry-pick -x` adds a line among the trailers that is not a trailer.
+    // `cherry-pick -x` adds this line between the trailers.
     let lines = lines.filter(|line| !line.starts_with("(cherry picked from commit "));
     let read: Option<Vec<Trailer<'_>>> = lines
         .map(|line| {
@@ -132,11 +130,10 @@ fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<Trailer<'m>>> {
     read.filter(|read| !read.is_empty())
 }
 
-/// The text at the start of each commit in the output of git; no id and no file mode starts with
-/// it.
+/// The text before each commit in the output of git. No id and no file mode begins with it.
 const BEGIN: &str = "\u{1}commit\u{1}";
 
-/// The flags that make the output independent of the user's configuration.
+/// Settings that make the output of git independent of the user's configuration.
 const PLAIN: [&str; 5] = [
     "log.showSignature=false",
     "log.showRoot=true",
@@ -146,14 +143,12 @@ const PLAIN: [&str; 5] = [
 ];
 
 impl WorkTree {
-    /// Lists the commits of a revision, newest first. With `since`, lists only the commits that are
-    /// not in the history of `since`. A merge has the files that it changed against its first
-    /// parent.
+    /// Lists the commits of a revision, newest first. With `since`, leaves out the commits in the history of
+    /// `since`. The files of a merge are those that differ from its first parent.
     pub fn log(&self, revision: &str, since: Option<&str>) -> Result<Vec<Commit>, GitError> {
         match self.log_with("--find-renames", revision, since) {
-            // To find a renamed file that was also edited, git compares blobs, which a partial
-            // clone may lack. A file that was renamed without an edit keeps its blob id, so git
-            // finds it without the blob.
+            // To find a file that was renamed and edited, git must read blobs, which a partial clone may not
+            // have. A file that was only renamed keeps its blob id, so git finds it without reading.
             Err(error) if error.is_of_partial_clone() => {
                 self.log_with("--find-renames=100%", revision, since)
             }
@@ -180,7 +175,7 @@ impl WorkTree {
                 "--no-abbrev",
                 "--diff-merges=first-parent",
                 renames,
-                // Ignores the user's order of files.
+                // Ignores the user's setting for the order of files.
                 "-O/dev/null",
                 "--topo-order",
             ],
@@ -190,16 +185,16 @@ impl WorkTree {
         Ok(commits(&self.ask(question)?))
     }
 
-    /// Reads blobs of the log, like [`WorkTree::each_blob`]. [`Blob::Missing`]: a partial clone does not have
-    /// the blob and cannot fetch it.
+    /// Reads blobs of the log, like [`WorkTree::each_blob`]. The result is [`Blob::Missing`] if a partial
+    /// clone does not have the blob and cannot fetch it.
     pub fn each_blob_of_log(
         &self,
         ids: &[String],
         limits: BlobLimits<'_>,
         take: &mut dyn FnMut(usize, Blob),
     ) -> Result<(), GitError> {
-        // Count the blobs that were passed on before git failed at a missing blob: only the rest is
-        // read again.
+        // If git fails at a missing blob, the blobs before it were already passed to the caller, so only the
+        // rest is read again.
         let mut done = 0;
         let mut counted = |at: usize, blob: Blob| {
             done = at + 1;
@@ -232,8 +227,8 @@ impl WorkTree {
         Ok(())
     }
 
-    /// Returns whether one of these files exists, or existed, in the history of a revision. Follows only
-    /// first parents.
+    /// Returns whether one of these files exists or existed in the history of a revision. Follows only first
+    /// parents.
     pub fn has_had(&self, revision: &str, paths: &[&str]) -> Result<bool, GitError> {
         if paths.is_empty() {
             return Ok(false);
@@ -243,8 +238,8 @@ impl WorkTree {
         Ok(!self.ask(question)?.is_empty())
     }
 
-    /// Returns the same work tree, read without `git replace` and grafts: commits have their original
-    /// content.
+    /// Returns the same work tree without the effect of `git replace` and grafts: commits have their original
+    /// content and parents.
     pub fn unreplaced(&self) -> WorkTree {
         let mut own = self.clone();
         let none = self.notes().join("no-grafts");
@@ -257,7 +252,7 @@ impl WorkTree {
         own
     }
 
-    /// Lists the objects that `git replace` or a graft replaces.
+    /// Returns the ids of the objects that `git replace` or a graft replaces.
     pub fn replaced(&self) -> Result<BTreeSet<String>, GitError> {
         let question = Arguments::plain(
             "for-each-ref",
@@ -270,14 +265,15 @@ impl WorkTree {
         Ok(listed.lines().chain(grafts).map(str::to_owned).collect())
     }
 
-    /// Returns the ids of the commits at which the log of a shallow clone ends, one per line; None if the
+    /// Returns the ids of the commits at which the history of a shallow clone ends, one per line; None if the
     /// clone is complete.
     pub fn shallow(&self) -> Option<String> {
         std::fs::read_to_string(self.common_dir.join("shallow")).ok()
     }
 }
 
-/// Parses the output of git: fields end with a NUL, which no message, name or path can contain.
+/// Parses the output of git. A NUL character ends each field, because no message, name or path can contain
+/// one.
 fn commits(text: &str) -> Vec<Commit> {
     let mut fields = text.split('\0').peekable();
     let mut found = Vec::new();
@@ -289,7 +285,7 @@ fn commits(text: &str) -> Vec<Commit> {
     found
 }
 
-/// Parses a time. An impossible time becomes the nearest possible one.
+/// Parses a time in seconds. Replaces an impossible time by the nearest possible one.
 fn time(seconds: &str) -> Timestamp {
     let seconds = seconds.parse().unwrap_or(i64::MAX);
     let (first, last) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
@@ -309,7 +305,7 @@ fn read(id: &str, fields: &mut Peekable<Split<'_, char>>) -> Option<Commit> {
         message: fields.next()?.to_owned(),
         files: Vec::new(),
     };
-    // `:mode mode id id STATUS`, then the path, or both paths of a rename.
+    // The format is `:mode mode id id STATUS`, then the path, or two paths for a rename.
     while let Some(field) = fields.next_if(|field| !field.starts_with(BEGIN)) {
         let Some(raw) = field.trim_start().strip_prefix(':') else {
             continue;
@@ -325,7 +321,7 @@ fn read(id: &str, fields: &mut Peekable<Split<'_, char>>) -> Option<Commit> {
             false => (None, first),
         };
         let removed = status.starts_with('D');
-        // Links and submodules contain no YAML documents.
+        // Symbolic links and submodules are skipped, because they contain no YAML.
         if !removed && !mode.starts_with("100") {
             continue;
         }
@@ -379,7 +375,7 @@ mod tests {
                 0,
                 "(cherry picked from commit 0123)",
             ),
-            // A squash message of GitHub, and of git.
+            // The first message is that of a squash by GitHub, the second that of a squash by git.
             (
                 "two (#7)\n\n* one\n\nwhy\n\nBowline-To: a\nBowline-X: b\n\n* other\n\nBowline-To: c\n\nCo-authored-by: Bob\n",
                 4,

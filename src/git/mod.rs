@@ -1,10 +1,10 @@
-//! The git program of the user, in one work tree, under the user's configuration.
+//! Runs the user's git program in one work tree, with the user's configuration.
 //!
-//! `git` itself makes the commits, not a library: hooks, signatures, filters, identities and credential
-//! helpers, and new features of git, work as everywhere else on this machine. This module runs the program,
-//! and does not know the meaning of the files.
+//! bowline makes commits with `git` and not with a library. So hooks, signatures, filters, identities,
+//! credential helpers and new features of git work as everywhere else on this machine. This module does not
+//! know the meaning of files.
 //!
-//! All functions block; async callers use a blocking thread.
+//! All functions block; async callers must use a blocking thread.
 
 mod arguments;
 mod blobs;
@@ -34,7 +34,7 @@ pub use files::Files;
 pub use journal::Pending;
 pub use state::State;
 
-/// The errors of running git.
+/// The error of running git.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// The program git is not installed.
@@ -43,12 +43,11 @@ pub enum GitError {
     /// The directory is not in a work tree.
     #[error("{} is not in a git work tree ({why})", directory.display())]
     NoWorkTree {
-        /// The directory that is not in a work tree.
         directory: PathBuf,
         /// The message of git.
         why: String,
     },
-    /// git returned an error.
+    /// git ended with an error.
     #[error("git {command}: {said}")]
     Refused {
         /// The git command, such as `commit`.
@@ -56,15 +55,15 @@ pub enum GitError {
         /// The output of git.
         said: String,
     },
-    /// git talked to a remote and did not end in time.
-    #[error("git {command} took longer than {after:?}; --request-timeout waits longer")]
+    /// A git command that contacts a remote did not end before its deadline.
+    #[error("git {command} took longer than {after:?}; to wait longer: --request-timeout 5m")]
     TooSlow {
         /// The git command, such as `fetch`.
         command: &'static str,
         /// The deadline of the command.
         after: Duration,
     },
-    /// git wrote more than bowline reads.
+    /// The output of git is longer than the limit.
     #[error("git {command} wrote more than {}", crate::text::bytes(*limit as u64))]
     TooMuch {
         /// The git command, such as `log`.
@@ -75,9 +74,8 @@ pub enum GitError {
     /// A file of the work tree or of git's directory could not be read or written.
     #[error("{}: {error}", file.display())]
     File {
-        /// The path of the file.
         file: PathBuf,
-        /// The error of the read or write.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// A value begins with `-`, so that git would read it as an option, or contains a NUL character.
@@ -87,10 +85,10 @@ pub enum GitError {
     Argument {
         /// The git command, such as `log`.
         command: &'static str,
-        /// The value that git does not get.
+        /// The value that bowline refuses to pass to git.
         value: String,
     },
-    /// A path is outside of the work tree, or inside the `.git` directory.
+    /// The path is outside of the work tree or in the `.git` directory. Contains the path.
     #[error("{0:?} is outside the work tree, or inside the .git directory")]
     Outside(String),
     /// The output of git cannot be parsed.
@@ -108,8 +106,8 @@ impl GitError {
     }
 }
 
-/// Variables that point git to another repository or another history, or change how git reads paths. A git
-/// hook that runs bowline sets several of them.
+/// Environment variables that point git to another repository or another history, or change how git reads
+/// paths. bowline removes them; a git hook that runs bowline sets several of them.
 const ELSEWHERE: [&str; 18] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -131,13 +129,13 @@ const ELSEWHERE: [&str; 18] = [
     "GIT_ICASE_PATHSPECS",
 ];
 
-/// The deadline of a git command that talks to a remote.
+/// The default deadline of a git command that contacts a remote.
 const REMOTE_DEADLINE: Duration = Duration::from_secs(120);
 
-/// The longest output of git in bytes.
+/// The largest output of git in bytes.
 const OUTPUT: usize = 1 << 30;
 
-/// A git work tree, or a directory of one.
+/// A git work tree, or a directory in it that the user named.
 #[derive(Clone, Debug)]
 pub struct WorkTree {
     root: PathBuf,
@@ -146,7 +144,7 @@ pub struct WorkTree {
     common_dir: PathBuf,
     program: PathBuf,
     variables: BTreeMap<OsString, OsString>,
-    /// The deadline of a command that talks to a remote, in milliseconds. Clones share it.
+    /// The deadline of commands that contact a remote, in milliseconds. Clones of this value share it.
     remote_deadline: Arc<AtomicU64>,
 }
 
@@ -180,8 +178,8 @@ impl WorkTree {
             "rev-parse",
             ["--show-toplevel", "--absolute-git-dir", "--git-common-dir"],
         );
-        // A directory in a foreign work tree can have the form of a bare repository, and its configuration
-        // can name programs.
+        // A directory in somebody else's work tree can look like a bare repository, and its configuration can
+        // name programs that git would run.
         let answer = found.ask(question.setting("safe.bareRepository=explicit"));
         let answer = answer.map_err(|error| match error {
             GitError::Refused { said, .. } => no_work_tree(said),
@@ -195,41 +193,41 @@ impl WorkTree {
         };
         found.root = PathBuf::from(root);
         found.git_dir = PathBuf::from(git_dir);
-        // git prints this path relative to its current directory.
+        // git prints this path relative to the directory in which it runs.
         found.common_dir = found.scope.join(common_dir);
         Ok(found)
     }
 
-    /// Sets the deadline of commands that talk to a remote, instead of two minutes.
+    /// Sets the deadline of commands that contact a remote. The default is two minutes.
     pub fn set_remote_deadline(&self, deadline: Duration) {
         let deadline = milliseconds(deadline);
         self.remote_deadline.store(deadline, Ordering::Relaxed);
     }
 
-    /// Returns the root of the work tree; the paths that this module takes and returns are relative
-    /// to it.
+    /// Returns the root of the work tree. All paths of this module are relative to it.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns the directory that the user named; files outside of it are not used.
+    /// Returns the directory that the user named. bowline uses no files outside of it.
     pub fn scope(&self) -> &Path {
         &self.scope
     }
 
-    /// Returns the path of the scope from the root, with `/`; empty for the root itself.
+    /// Returns the path from the root to the directory that the user named, with `/` as separator; empty for
+    /// the root itself.
     pub fn within(&self) -> String {
         let scope = self.scope.strip_prefix(&self.root);
         let within = scope.map(|scope| scope.to_string_lossy().replace('\\', "/"));
         within.unwrap_or_default()
     }
 
-    /// Returns git's own directory of this work tree.
+    /// Returns git's own directory for this work tree.
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
     }
 
-    /// Returns the merge base of a revision and HEAD. None: there is no common commit.
+    /// Returns the merge base of a revision and HEAD; None if they have no common commit.
     pub fn merge_base(&self, revision: &str) -> Result<Option<String>, GitError> {
         let question = Arguments::of("merge-base")
             .operand(revision)
@@ -241,7 +239,7 @@ impl WorkTree {
         }
     }
 
-    /// Returns whether a commit is equal to another one or an ancestor of it.
+    /// Returns whether a commit is in the history of another one, or is the same commit.
     pub fn is_within(&self, commit: &str, other: &str) -> Result<bool, GitError> {
         let question = Arguments::plain("merge-base", ["--is-ancestor"]);
         let question = question.operand(commit).operand(other);
@@ -249,7 +247,7 @@ impl WorkTree {
         Ok(output.status.success())
     }
 
-    /// Lists the files that differ between two commits.
+    /// Returns the files that differ between two commits.
     pub fn changed_between(&self, one: &str, other: &str) -> Result<BTreeSet<String>, GitError> {
         let question = Arguments::plain("diff-tree", ["-r", "-z", "--name-only"]);
         let listed = self.ask(question.operand(one).operand(other))?;
@@ -257,27 +255,27 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Returns the commit of a revision. None: the text is not a revision.
+    /// Returns the commit id of a revision; None if the text is no revision.
     pub fn commit_of(&self, revision: &str) -> Result<Option<String>, GitError> {
         let name = format!("{revision}^{{commit}}");
         let question = Arguments::plain("rev-parse", ["--verify", "--quiet"]).operand(name);
         let output = match self.output(&self.root, &question, &[], b"") {
-            // A text that begins with `-` names no commit.
+            // No revision begins with `-`, so this is no error.
             Err(GitError::Argument { .. }) => return Ok(None),
             output => output?,
         };
         let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        // git prints `^ID` for `^REVISION`.
+        // For `^REVISION`, git prints `^ID`, which is no commit id.
         Ok(Some(said).filter(|said| output.status.success() && is_object_id(said)))
     }
 
-    /// Returns the author of the next commit, as the log shows it: `Name <address>`. None: git does
-    /// not know the author.
+    /// Returns the author of the next commit in the form of the log: `Name <address>`. None if git does not
+    /// know the author.
     pub fn author(&self) -> Option<String> {
         let said = self
             .ask(Arguments::plain("var", ["GIT_AUTHOR_IDENT"]))
             .ok()?;
-        // The time and its zone follow the address.
+        // After the address, git prints the time and the time zone.
         let (author, _) = said.rsplit_once('>')?;
         let author = format!("{author}>");
         (!author.starts_with('<')).then_some(author)
@@ -293,7 +291,8 @@ impl WorkTree {
         told(arguments.command(), output)
     }
 
-    /// Runs git with standard input and additional variables. It has no deadline: a hook may take long.
+    /// Runs git with standard input and additional environment variables. There is no deadline, because a
+    /// hook may need much time.
     fn output(
         &self,
         directory: &Path,
@@ -305,9 +304,9 @@ impl WorkTree {
         child::run(&mut command, input, &LIMITS).map_err(|error| not_run(name, error))
     }
 
-    /// Runs a git command that talks to a remote, and ends it after the deadline.
+    /// Runs a git command that contacts a remote, and kills it after the deadline.
     fn output_of_remote(&self, arguments: &Arguments) -> Result<Output, GitError> {
-        // git must not ask for a password without a terminal.
+        // Without a terminal, git must not ask for a password.
         let quiet = [("GIT_TERMINAL_PROMPT", OsStr::new("0"))];
         let deadline = Duration::from_millis(self.remote_deadline.load(Ordering::Relaxed));
         let limits = Limits {
@@ -318,8 +317,8 @@ impl WorkTree {
         child::run(&mut command, b"", &limits).map_err(|error| not_run(name, error))
     }
 
-    /// Runs git in the root of the work tree and passes its output to `stdout` in pieces. The
-    /// length of the output has no limit.
+    /// Runs git in the root of the work tree, and passes its output to `stdout` in pieces. The length of the
+    /// output has no limit.
     fn output_into(
         &self,
         arguments: &Arguments,
@@ -335,7 +334,7 @@ impl WorkTree {
         output.map_err(|error| not_run(name, error))
     }
 
-    /// Returns the name of the git command, and the program with its arguments.
+    /// Returns the name of the git command, and the process to start.
     fn program_with(
         &self,
         directory: &Path,
@@ -346,9 +345,8 @@ impl WorkTree {
         let arguments = arguments.list()?;
         let mut command = Command::new(&self.program);
         command
-            // Name the directory with `-C`, and do not set the directory of the new process: if it
-            // is set, or without the full path of the program, each call would copy the memory map
-            // of this process.
+            // The directory is passed with `-C` instead of as directory of the new process, and the program
+            // by its full path. Otherwise each start of a process would copy the memory map of this process.
             .arg("-C")
             .arg(directory)
             .env_clear()
@@ -362,11 +360,11 @@ impl WorkTree {
     }
 }
 
-/// The limits of a git command that talks to no remote.
+/// The limits of a git command that contacts no remote.
 const LIMITS: Limits = Limits {
     time: None,
     output: OUTPUT,
-    // In a process group of its own, ssh could not ask for a passphrase.
+    // In its own process group, ssh could not ask for a passphrase.
     is_group: false,
 };
 
@@ -382,7 +380,7 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the path of git. If it is not in PATH, returns its bare name.
+/// Returns the path of the git program; only the name `git` if it is not in PATH.
 fn program(variables: &BTreeMap<OsString, OsString>) -> PathBuf {
     let path = variables.get(OsStr::new("PATH"));
     let folders = path.into_iter().flat_map(std::env::split_paths);
@@ -405,7 +403,7 @@ fn is_program(file: &Path) -> bool {
         .is_ok_and(|found| found.is_file() && runs(&found))
 }
 
-/// Returns the output of git, or its error.
+/// Returns the output of a git command, or an error if the command failed.
 fn told(command: &str, output: Output) -> Result<String, GitError> {
     match output.status.success() {
         true => Ok(String::from_utf8(output.stdout)
@@ -417,7 +415,7 @@ fn told(command: &str, output: Output) -> Result<String, GitError> {
     }
 }
 
-/// Returns the error output of git. Hooks write to stderr or to stdout, so both are included.
+/// Returns the error output of git. Hooks write to stderr or stdout, so both are included.
 fn complaint(output: &Output) -> String {
     let said = [&output.stderr, &output.stdout]
         .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());

@@ -1,64 +1,59 @@
-//! Pushes a branch to a remote, and fetches from it.
+//! Pushes a branch to a remote, and fetches a branch from a remote.
 
 use super::arguments::{Arguments, NoAddress, check_address};
 use super::{GitError, WorkTree, complaint};
 use crate::text::quoted;
 
-/// The reasons why a branch was not pushed. The commit stays.
+/// The reason why a push failed. The commit stays in the clone.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// There is no remote, or there are several and none is chosen.
+    /// There is no remote, or there are several and the user named none. Contains the remotes.
     #[error("bowline cannot choose a remote{}", known(.0))]
     NoRemote(Vec<String>),
-    /// The text of the user is neither a remote nor an address.
+    /// The user named a remote that does not exist, and the text is no address either.
     #[error("{remote:?} is neither a remote nor an address ({why}){}", known(.remotes))]
     NoSuchRemote {
         /// The text that the user gave.
         remote: String,
-        /// The reason why it is not an address.
+        /// The reason why the text is no address.
         why: NoAddress,
-        /// The existing remotes.
         remotes: Vec<String>,
     },
-    /// The branch does not exist.
+    /// The branch does not exist. Contains its name.
     #[error("branch {0} does not exist, so there is nothing to push")]
     NoBranch(String),
-    /// The remote branch has newer commits.
+    /// The branch on the remote has commits that the clone does not have.
     #[error("the push was rejected: {remote} has newer commits on {branch}")]
     Rejected {
-        /// The name or address of the remote.
+        /// The name or the address of the remote.
         remote: String,
-        /// The name of the branch.
         branch: String,
         /// Whether the branch is checked out in this work tree.
         here: bool,
     },
-    /// A rule of the remote refuses the push.
+    /// A rule of the remote refused the push.
     #[error("{remote} refused the push of {branch}: {said}")]
     Refused {
-        /// The name or address of the remote.
+        /// The name or the address of the remote.
         remote: String,
-        /// The name of the branch.
         branch: String,
         /// The message of the remote.
         said: String,
     },
-    /// git or a local hook did not send the branch.
+    /// git or a local hook refused to send the branch.
     #[error("git did not push {branch} to {remote}: {said}")]
     NotSent {
-        /// The name or address of the remote.
+        /// The name or the address of the remote.
         remote: String,
-        /// The name of the branch.
         branch: String,
-        /// The output of git and the hook.
+        /// The output of git and of the hook.
         said: String,
     },
-    /// The remote does not answer, or refuses the credentials.
+    /// The remote did not answer, or refused the credentials.
     #[error("{remote} could not be reached: {said}")]
     Unreachable {
-        /// The name or address of the remote.
+        /// The name or the address of the remote.
         remote: String,
-        /// The name of the branch.
         branch: String,
         /// The output of git.
         said: String,
@@ -76,8 +71,8 @@ fn known(remotes: &[String]) -> String {
 }
 
 impl PushError {
-    /// Converts an error of a git command that talks to a remote: a command that took too long
-    /// means that the remote is unreachable.
+    /// Converts the error of a git command that contacts a remote. If the command ran into its deadline, the
+    /// remote is unreachable.
     fn of(error: GitError, remote: &str, branch: &str) -> Self {
         match error {
             error @ GitError::TooSlow { .. } => Self::Unreachable {
@@ -89,15 +84,15 @@ impl PushError {
         }
     }
 
-    /// Returns the next step for the user; the commit exists already.
-    pub fn hint(&self) -> Option<String> {
-        let names = |remote: &str, branch: &str| (quoted(remote), quoted(branch));
-        Some(match self {
-            Self::NoRemote(remotes) if remotes.is_empty() => {
-                "git remote add origin ADDRESS, then git push".to_owned()
-            }
+    /// Returns the next step for the user, if there is one. The commit exists already.
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::NoRemote(remotes) if remotes.is_empty() => vec![
+                "add a remote: git remote add origin ADDRESS".to_owned(),
+                "then push the commit: git push".to_owned(),
+            ],
             Self::NoRemote(_) | Self::NoSuchRemote { .. } => {
-                "name a remote with --remote; git remote lists them".to_owned()
+                vec!["name one with --remote NAME, from: git remote".to_owned()]
             }
             Self::Rejected {
                 remote,
@@ -105,42 +100,48 @@ impl PushError {
                 here,
             } => {
                 let there = quoted(&format!("{remote}/{branch}"));
-                let (remote, branch) = names(remote, branch);
-                let pull = format!(
-                    "git pull --rebase {remote} {branch} and git push {remote} {branch}; to discard your commit:"
-                );
-                match here {
-                    true => format!("your commit is kept; {pull} git reset --keep {there}"),
-                    false => format!(
-                        "your commit is kept; git switch {branch}, {pull} git branch --force {branch} {there}"
+                let (remote, branch) = (quoted(remote), quoted(branch));
+                let push =
+                    format!("git pull --rebase {remote} {branch} && git push {remote} {branch}");
+                let (push, discard) = match here {
+                    true => (push, format!("git reset --keep {there}")),
+                    false => (
+                        format!("git switch {branch} && {push}"),
+                        format!("git branch --force {branch} {there}"),
                     ),
-                }
+                };
+                vec![
+                    format!("your commit is kept; to push it: {push}"),
+                    format!("to discard your commit: {discard}"),
+                ]
             }
             Self::Refused { remote, branch, .. } => {
                 let refs = quoted(&format!("{branch}:NAME"));
-                format!(
+                vec![format!(
                     "your commit is kept; push it to a branch of its own and open a pull request: git push {} {refs}",
                     quoted(remote)
-                )
+                )]
             }
             Self::NotSent { remote, branch, .. } | Self::Unreachable { remote, branch, .. } => {
-                let (remote, branch) = names(remote, branch);
-                format!("your commit is kept; try again: git push {remote} {branch}")
+                let (remote, branch) = (quoted(remote), quoted(branch));
+                vec![format!(
+                    "your commit is kept; try again: git push {remote} {branch}"
+                )]
             }
-            Self::NoBranch(_) | Self::Git(_) => return None,
-        })
+            Self::NoBranch(_) | Self::Git(_) => Vec::new(),
+        }
     }
 }
 
 impl WorkTree {
-    /// Lists the remotes.
+    /// Returns the names of the remotes.
     pub fn remotes(&self) -> Result<Vec<String>, GitError> {
         let remotes = self.ask(Arguments::of("remote"))?;
         Ok(remotes.lines().map(str::to_owned).collect())
     }
 
-    /// Returns the remote to use: the remote that the user named, or else the remote of the branch,
-    /// `origin`, or the only remote.
+    /// Returns the remote to use: the one that the user named, or else that of the branch, or `origin`, or
+    /// the only remote.
     pub fn remote(&self, named: Option<&str>, branch: &str) -> Result<String, PushError> {
         let remotes = self.remotes()?;
         let configured = |key: String| -> Result<Option<String>, GitError> {
@@ -177,7 +178,7 @@ impl WorkTree {
         }
     }
 
-    /// Pushes a branch to the branch of the same name, never by force.
+    /// Pushes a branch to the branch of the same name on the remote. Never forces the push.
     pub fn push(&self, remote: &str, branch: &str) -> Result<(), PushError> {
         let own = format!("refs/heads/{branch}");
         if self.commit_of(&own)?.is_none() {
@@ -196,8 +197,8 @@ impl WorkTree {
         let here = self.state()?.branch.as_deref() == Some(branch);
         let (said, complaint) = (String::from_utf8_lossy(&output.stdout), complaint(&output));
         let (remote, branch) = (remote.to_owned(), branch.to_owned());
-        // git prints `!\tref:ref\t[rejected] (fetch first)`, or `[remote rejected]` for a rule of
-        // the server.
+        // git prints `!\tref:ref\t[rejected] (fetch first)`, or `[remote rejected]` if a rule of the remote
+        // refuses the push.
         let verdict = said.lines().find(|line| line.starts_with('!'));
         Err(match verdict {
             Some(line)
@@ -217,7 +218,7 @@ impl WorkTree {
                 branch,
                 said: complaint,
             },
-            // git reports a failed connection with the word `fatal:`.
+            // If the connection failed, the output of git contains `fatal:`.
             None if !complaint.contains("fatal:") => PushError::NotSent {
                 remote,
                 branch,
@@ -231,13 +232,13 @@ impl WorkTree {
         })
     }
 
-    /// Fetches a branch of a remote, and returns the number of its commits that the local branch
-    /// does not have. If there is no local branch, compares with HEAD, where a new branch starts.
-    /// Returns 0 if the remote does not have the branch.
+    /// Fetches a branch of a remote, and returns the number of its commits that the local branch does not
+    /// have. If the local branch does not exist, counts the commits that HEAD does not have, because a new
+    /// branch starts there. Returns 0 if the remote does not have the branch.
     pub fn fetch(&self, remote: &str, branch: &str) -> Result<u64, PushError> {
         let own = format!("refs/heads/{branch}");
         let mut refs = own.clone();
-        // An address that is not a remote has no remote-tracking branches.
+        // If the user gave an address instead of a remote, there are no remote-tracking branches to update.
         if self.remotes()?.iter().any(|known| known == remote) {
             refs = format!("+{own}:refs/remotes/{remote}/{branch}");
         }
@@ -249,7 +250,7 @@ impl WorkTree {
         let output = output.map_err(|error| PushError::of(error, remote, branch))?;
         let said = complaint(&output);
         if !output.status.success() {
-            // A branch that the remote does not have cannot have newer commits there.
+            // The remote does not have the branch, so it has no new commits.
             if said.contains("couldn't find remote ref") {
                 return Ok(0);
             }
@@ -328,7 +329,7 @@ mod tests {
                     branch: branch(),
                     here: false,
                 },
-                "git switch 'x;touch${IFS}y', git pull --rebase 'my remote' 'x;touch${IFS}y'",
+                "git switch 'x;touch${IFS}y' && git pull --rebase 'my remote' 'x;touch${IFS}y'",
             ),
             (
                 PushError::Refused {
@@ -347,8 +348,8 @@ mod tests {
                 "git push 'my remote' 'x;touch${IFS}y'",
             ),
         ] {
-            let hint = error.hint().unwrap();
-            assert!(hint.contains(words), "{hint}");
+            let hints = error.hints();
+            assert!(hints.iter().any(|hint| hint.contains(words)), "{hints:?}");
         }
     }
 }

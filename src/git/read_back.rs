@@ -1,8 +1,8 @@
-//! Reads a commit back after it was made.
+//! Reads a commit back after git made it, and checks it.
 //!
-//! Between the edit of a file and the end of `git commit`, hooks and filters can change the files, stage
-//! others, rewrite the message, amend the commit or remove it. So bowline compares the commit with the edits
-//! and the message that it gave to git, and takes back a commit with another meaning.
+//! During `git commit`, hooks and filters can change files, stage other files, rewrite the message, and amend
+//! or remove the commit. So bowline compares the commit with the edits and the message that it passed to git.
+//! If the meaning differs, bowline takes the commit back.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,14 @@ use super::journal::Journal;
 use super::log::{Changed, Commit, own_trailers};
 use super::{Blob, GitError, State, WorkTree};
 
-/// The comparison of a commit, read from the repository, with the edits and the message that bowline gave to
-/// git.
+/// The result of comparing a commit with the edits and the message that bowline passed to git.
 #[derive(Debug)]
 pub(super) struct ReadBack {
-    /// The commit of the operation. None: the branch does not have it.
+    /// The commit of the operation; None if the branch does not have it.
     commit: Option<Commit>,
-    /// Whether the commit is the only one since the base, and the base is its only parent.
+    /// Whether the commit is the only one since the base, and has the base as its only parent.
     alone: bool,
-    /// The differences between the commit and the edits and message that bowline gave to git.
+    /// The differences between the commit and what bowline passed to git, as texts.
     wrong: Vec<String>,
     /// The files that differ between the branch and the base.
     changed: BTreeSet<String>,
@@ -28,7 +27,7 @@ pub(super) struct ReadBack {
 }
 
 impl WorkTree {
-    /// Compares the commits of a branch since a base with the edits and the message.
+    /// Compares the commits of a branch since `base` with the edits and the message.
     pub(super) fn read_back(
         &self,
         base: Option<&str>,
@@ -67,8 +66,7 @@ impl WorkTree {
             let mut trailers = own_trailers(&commit.message).into_iter();
             trailers.any(|(_, value)| value == wanted.operation)
         };
-        // If no commit has the trailers of the operation, the oldest commit is the one that bowline
-        // made.
+        // If no commit has the trailers of the operation, bowline's commit is the oldest one.
         let at = commits.iter().position(is_ours);
         let at = at.unwrap_or(count.saturating_sub(1));
         let commit = (count > 0).then(|| commits.swap_remove(at));
@@ -94,8 +92,8 @@ impl WorkTree {
         })
     }
 
-    /// Lists the files that a commit changed but no edit names. Adds a text to `wrong` for each of
-    /// them whose meaning changed.
+    /// Returns the files that a commit changes although no edit names them. Adds a text to `wrong` for each
+    /// file whose meaning differs.
     fn others_of(
         &self,
         commit: &Commit,
@@ -125,7 +123,8 @@ impl WorkTree {
         Ok(others.iter().map(|file| file.path.clone()).collect())
     }
 
-    /// Returns a file of a commit as git would write it to disk. None: the commit does not have it.
+    /// Returns a file of a commit with the content that a checkout would write to disk; None if the commit
+    /// does not have the file.
     fn smudged(&self, revision: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
         let question = Arguments::plain("cat-file", ["--filters"]);
         let question = question.operand(format!("{revision}:{path}"));
@@ -133,7 +132,7 @@ impl WorkTree {
         Ok(output.status.success().then_some(output.stdout))
     }
 
-    /// Lists the files of a commit.
+    /// Returns the paths of the files of a commit.
     pub fn files_of(&self, revision: &str) -> Result<BTreeSet<String>, GitError> {
         let question = Arguments::plain("ls-tree", ["-r", "-z", "--name-only", "--full-tree"]);
         let listed = self.ask(question.operand(revision))?;
@@ -141,7 +140,7 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Lists the files that differ between the index and a commit.
+    /// Returns the files that differ between the index and a commit.
     fn staged_since(&self, commit: &str) -> Result<BTreeSet<String>, GitError> {
         let question = Arguments::plain("diff-index", ["--cached", "--name-only", "-z"]);
         let listed = self.ask(question.operand(commit))?;
@@ -149,8 +148,8 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Updates the index to the commit. A file that a hook stages during `git commit --only` gets into the
-    /// commit and not into the user's index. Other files that the user has staged stay staged.
+    /// Updates the user's index to the commit. If a hook stages a file during `git commit --only`, the commit
+    /// gets the file but the user's index does not. Other files that the user has staged stay staged.
     fn catch_up_index(
         &self,
         base: Option<&str>,
@@ -195,7 +194,7 @@ impl Turn<'_> {
             return Err(self.altered("the branch is gone", "HEAD", base, branch));
         };
         if base == Some(&*tip) {
-            // The branch never had the commit, or a hook removed it.
+            // The branch never got the commit, or a hook removed it.
             tree.put_back(journal).map_err(unread)?;
             return Err(CommitError::Altered {
                 what: format!("{branch} does not have it"),
@@ -226,10 +225,10 @@ impl Turn<'_> {
             }
         };
         if here {
-            // Read the state again: before the update of the index, git listed the files of the
-            // commit as changed.
+            // Before the update of the index, git reported the files of the commit as changed. So the state
+            // is read again.
             let mut dirty = tree.state().map_err(unread)?.dirty;
-            // A hook can also change files that have nothing to do with the commit.
+            // A hook can also change files that are not part of the commit.
             dirty.retain(|path| {
                 let is_edited = wanted.edits.iter().any(|edit| edit.path == *path);
                 is_edited || !before.dirty.contains(path)
@@ -250,8 +249,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes back the newest commit of the checked out branch: restores the branch, the index and
-    /// the files. Returns false and keeps the commit if one of its files has changed since.
+    /// Takes back the newest commit of the checked out branch: restores the branch, the index and the files.
+    /// If one of the files has changed in between, keeps the commit and returns false.
     fn take_back(
         &self,
         base: Option<&str>,
@@ -263,9 +262,8 @@ impl Turn<'_> {
             return Ok(false);
         };
         let tree = self.tree;
-        // If a hook changed a file only in the index, the file on disk still has the planned
-        // content. Set such a file to the content of the commit first, so that it does not count as
-        // changed since.
+        // If a hook changed a file only in the index, the file on disk still has the planned content. It gets
+        // the content of the commit first, so that it does not count as changed in between.
         let mut own = Vec::new();
         for noted in &journal.files {
             if tree.is_as_noted(noted)? && tree.has_file(tip, &noted.path)? {
@@ -281,7 +279,7 @@ impl Turn<'_> {
             let switch = flags.fold(Arguments::of("read-tree"), Arguments::flag);
             tree.ask(switch.operand(tip).operand(base))
         };
-        // The index must know which files match the commit.
+        // git restores a file only if the index knows that the file matches the commit.
         let refresh = Arguments::plain("update-index", ["-q", "--refresh"]);
         let _ = tree.ask(refresh);
         if switch(&["-n", "-m", "-u"]).is_err() {
@@ -293,15 +291,14 @@ impl Turn<'_> {
             return Ok(false);
         }
         switch(&["-m", "-u"])?;
-        // An edit that a hook removed from the commit is still on disk.
+        // If a hook removed an edit from the commit, the file on disk still has the edit.
         tree.put_back(journal)?;
         Ok(true)
     }
 }
 
 impl ReadBack {
-    /// Returns the commit; if the commit differs from the edits or the message, returns the
-    /// differences as text.
+    /// Returns the commit; if it differs from what bowline passed to git, returns the differences as text.
     pub(super) fn made(&self, branch: &str, here: bool) -> Result<Made, String> {
         match (&self.commit, self.wrong.is_empty()) {
             (Some(commit), true) => Ok(Made {

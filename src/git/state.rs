@@ -1,4 +1,4 @@
-//! The state of a work tree: branch, upstream, changed files, an operation in progress.
+//! Reads the state of a work tree: branch, upstream, changed files, operation in progress.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -8,27 +8,26 @@ use serde::Serialize;
 use super::arguments::Arguments;
 use super::{GitError, WorkTree};
 
-/// The state of a work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// The commit of HEAD. None: there is no commit yet.
+    /// The commit of HEAD; None if there is no commit yet.
     pub head: Option<String>,
-    /// The checked out branch. None: HEAD is detached.
+    /// The checked out branch; None if HEAD is detached.
     pub branch: Option<String>,
-    /// The upstream branch, such as `origin/main`. None: the branch has no upstream.
+    /// The upstream branch, such as `origin/main`; None if the branch has none.
     pub upstream: Option<String>,
-    /// The number of commits of the branch that the upstream, as last fetched, does not have.
+    /// The number of commits of the branch that the upstream did not have at the last fetch.
     pub ahead: u64,
     /// The number of commits of the upstream that the branch does not have.
     pub behind: u64,
     /// The tracked files that differ from the last commit, in the index or on disk.
     pub dirty: BTreeSet<String>,
-    /// The operation in progress, such as `a merge`. None: no operation is in progress.
+    /// The operation in progress, such as `a merge`; None if there is none.
     pub under_way: Option<&'static str>,
 }
 
-/// The files in git's directory that show an operation in progress.
+/// The files in git's directory that show which operation is in progress.
 const UNDER_WAY: [(&str, &str); 6] = [
     ("MERGE_HEAD", "a merge"),
     ("rebase-merge", "a rebase"),
@@ -39,7 +38,6 @@ const UNDER_WAY: [(&str, &str); 6] = [
 ];
 
 impl WorkTree {
-    /// Reads the state of the work tree.
     pub fn state(&self) -> Result<State, GitError> {
         let question = Arguments::plain(
             "status",
@@ -51,7 +49,7 @@ impl WorkTree {
                 "--no-renames",
             ],
         );
-        // A read must not take the lock that another git process needs.
+        // Reading the state must not lock the index, because another git process may need it.
         let variables: [(&str, &OsStr); 1] = [("GIT_OPTIONAL_LOCKS", "0".as_ref())];
         let said = self.output(self.root(), &question, &variables, b"")?;
         let mut state = read(&super::told("status", said)?);
@@ -85,8 +83,8 @@ fn read(porcelain: &str) -> State {
             }
             continue;
         }
-        // `1 XY sub mH mI mW hH hI path` is a changed file. A file in conflict begins with `u`, and
-        // has one more mode and one more id.
+        // A changed file is `1 XY sub mH mI mW hH hI path`. A file in conflict begins with `u`, and has one
+        // more mode and one more id.
         let fields = match line.split_once(' ') {
             Some(("1", _)) => 8,
             Some(("u", _)) => 10,

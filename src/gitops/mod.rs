@@ -1,3 +1,3 @@
-//! A git work tree as a target: reads its files as objects, and writes objects to its files.
+//! A git work tree as a target: reads the objects in its files, and writes objects to its files.
 
 pub mod tree;

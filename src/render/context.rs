@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::Inputs;
 use crate::api::Object;
 
-/// The names in templates of a type, as [`Context::of_type`] binds them.
+/// The variables in templates of a ComponentTypeDefinition, as [`Context::of_type`] binds them.
 pub(super) const OF_TYPE: &[&str] = &["metadata", "spec", "build", "workload", "environment"];
-/// The names in templates of an addon, as [`Context::of_addon`] binds them.
+/// The variables in templates of an Addon, as [`Context::of_addon`] binds them.
 pub(super) const OF_ADDON: &[&str] = &[
     "metadata",
     "spec",
@@ -20,7 +20,7 @@ pub(super) const OF_ADDON: &[&str] = &[
     "environment",
 ];
 
-/// The variables that the type and all addons share.
+/// The values of the variables that all templates of a component share.
 pub(super) struct Context {
     metadata: Value,
     spec: Value,
@@ -53,7 +53,7 @@ impl Context {
         }
     }
 
-    /// Returns the variables of templates of the type.
+    /// Returns the variables for templates of the ComponentTypeDefinition.
     pub(super) fn of_type(&self) -> Names<'_> {
         Names(vec![
             ("metadata", &self.metadata),
@@ -64,7 +64,7 @@ impl Context {
         ])
     }
 
-    /// Returns the variables of templates of an addon.
+    /// Returns the variables for templates of an addon instance.
     pub(super) fn of_addon<'c>(&'c self, instance_id: &'c Value, spec: &'c Value) -> Names<'c> {
         Names(vec![
             ("metadata", &self.metadata),
@@ -78,7 +78,7 @@ impl Context {
     }
 }
 
-/// Variables and their values; each evaluation can add its own.
+/// The names and values of variables.
 pub(super) struct Names<'c>(Vec<(&'static str, &'c Value)>);
 
 impl<'c> Names<'c> {

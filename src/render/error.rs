@@ -1,47 +1,45 @@
-//! The errors of rendering: the definition, the template, the path, the column and the message.
+//! The errors of rendering, each with its definition, template, path and column.
 
 use std::fmt;
 
 use crate::text;
 
-/// The error of a failed render. It has at least one problem.
+/// The error of a failed render. It contains at least one problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderError(pub Vec<Problem>);
 
-/// An error, or a warning.
+/// An error or a warning of a render.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The object that the user has to change.
+    /// The object that the user must change.
     pub definition: Definition,
-    /// The template in the object, as in `resource deployment`. None: the problem is outside of a template.
+    /// The template in the object, such as `resource deployment`. None if the problem is not in a template.
     pub template: Option<String>,
-    /// The path of the field, as in `template.spec.replicas`.
+    /// The path of the field, such as `template.spec.replicas`.
     pub path: String,
-    /// The position in the string at that path.
+    /// The position in the text of the field; None if the whole field is wrong.
     pub column: Option<Column>,
-    /// The error, and the next step for the user.
+    /// What is wrong, and the next step for the user.
     pub message: String,
 }
 
-/// An object that a component is rendered from.
+/// An object from which a component is rendered, as problems name it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Definition {
-    /// The kind of the object.
     pub kind: &'static str,
-    /// The name of the object.
     pub name: String,
 }
 
-/// A position in a string; both numbers start at 1, columns count characters.
+/// A position in a text. The line and the column count from 1, and the column counts characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// The number of the line in the string.
+    /// The number of the line, counted from 1.
     pub line: usize,
-    /// The number of the character in the line.
+    /// The number of the character in the line, counted from 1.
     pub column: usize,
 }
 
-/// A problem without its definition, for code that does not know which definition it works on.
+/// A problem without its definition. It comes from code that does not know the definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) path: String,
@@ -50,7 +48,7 @@ pub(super) struct Fault {
 }
 
 impl Column {
-    /// Returns the position of a byte of a text.
+    /// Converts a byte offset in a text to a position.
     pub(super) fn of(text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or(before);
@@ -60,7 +58,7 @@ impl Column {
         }
     }
 
-    /// Returns the position of a line and column of a text that begins at this position.
+    /// Returns the position of a line and column in an inner text, which begins at this position.
     pub(super) fn further(self, line: usize, column: usize) -> Self {
         match line {
             1 => Self {

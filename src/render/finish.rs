@@ -1,4 +1,4 @@
-//! Completes the resources: namespaces, the check for duplicates, the order.
+//! Completes the rendered resources: sets namespaces, finds duplicates, sorts.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::{Definition, Notes, Problem};
 use crate::api::Object;
 use crate::api::choreo::rendered::RenderedResource;
 
-/// The kinds of Kubernetes itself that have no namespace, by group.
-// Every custom kind is handled as namespaced, unless its template writes `namespace: ""`.
+/// Kubernetes' own cluster-scoped kinds, by API group.
+// Custom kinds count as namespaced, unless their template contains `namespace: ""`.
 pub(super) const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     (
         "",
@@ -76,7 +76,7 @@ pub(super) const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     ("storagemigration.k8s.io", &["StorageVersionMigration"]),
 ];
 
-/// The identity of an object. The order of the identities is the order of the resources.
+/// The identity of an object. Resources are sorted by it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     kind: String,
@@ -85,14 +85,14 @@ struct Identity {
     name: String,
 }
 
-/// A resource and its template.
+/// A rendered resource and the template that it comes from.
 pub(super) struct Made {
     pub(super) resource: RenderedResource,
     pub(super) definition: Definition,
     pub(super) template: String,
 }
 
-/// Completes the resources and sorts them.
+/// Sets the namespaces of the resources, reports duplicates, and sorts.
 pub(super) fn finish(made: Vec<Made>, namespace: &str, notes: &mut Notes) -> Vec<RenderedResource> {
     let mut finished: BTreeMap<Identity, Made> = BTreeMap::new();
     let mut ids: BTreeMap<String, String> = BTreeMap::new();
@@ -137,7 +137,7 @@ fn problem(made: &Made, path: &str, message: String) -> Problem {
     }
 }
 
-/// A wrong field of a resource: the field, and the reason.
+/// An error in a resource: the field, and the message.
 type Wrong = (&'static str, String);
 
 /// Checks that a resource has apiVersion, kind and name.
@@ -152,7 +152,7 @@ pub(super) fn check_identity(object: &Object) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Reads the identity of an object, and sets its namespace.
+/// Returns the identity of an object, and sets its namespace.
 fn identify(object: &mut Object, namespace: &str) -> Result<Identity, Wrong> {
     let version = text(object.get("apiVersion"), "apiVersion")?;
     let kind = text(object.get("kind"), "kind")?;
@@ -177,7 +177,7 @@ fn identify(object: &mut Object, namespace: &str) -> Result<Identity, Wrong> {
                 return Err(("metadata.namespace", message));
             }
         },
-        // The template of a cluster-scoped custom kind has `namespace: ""`.
+        // A template with `namespace: ""` is for a cluster-scoped custom kind.
         Some(own) if own.is_empty() && !is_builtin(&group) => own,
         Some(own) if !own.is_empty() => own,
         _ => namespace.to_owned(),
@@ -199,7 +199,7 @@ fn is_cluster_scoped(group: &str, kind: &str) -> bool {
         .any(|(known, kinds)| *known == group && kinds.contains(&kind))
 }
 
-/// Returns whether an API group belongs to Kubernetes itself.
+/// Returns whether an API group is one of Kubernetes' own groups.
 fn is_builtin(group: &str) -> bool {
     !group.contains('.') || CLUSTER_SCOPED.iter().any(|(known, _)| *known == group)
 }

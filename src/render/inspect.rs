@@ -1,4 +1,4 @@
-//! Finds the errors of a definition without a component that uses it.
+//! Finds the errors in a definition that no component uses.
 
 use kube::ResourceExt;
 
@@ -9,7 +9,7 @@ use super::template::Reader;
 use super::{Definition, Notes, Problem};
 use crate::api::{Addon, ComponentTypeDefinition, Object};
 
-/// Returns the errors of the schema and the templates of a ComponentTypeDefinition.
+/// Returns the errors in the schema and the templates of a ComponentTypeDefinition.
 pub fn faults_of_type(definition: &ComponentTypeDefinition, library: &Library) -> Vec<Problem> {
     let owner = Definition {
         kind: "ComponentTypeDefinition",
@@ -28,7 +28,7 @@ pub fn faults_of_type(definition: &ComponentTypeDefinition, library: &Library) -
     notes.some_problems()
 }
 
-/// Returns the errors of the schema, the templates and the patches of an Addon.
+/// Returns the errors in the schema, the templates and the patches of an Addon.
 pub fn faults_of_addon(addon: &Addon, library: &Library) -> Vec<Problem> {
     let owner = Definition {
         kind: "Addon",

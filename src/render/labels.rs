@@ -1,13 +1,13 @@
-//! Shortens label values that are too long, the same way everywhere.
+//! Shortens label values that are too long.
 //!
-//! A label and its selectors must agree, so both are shortened: labels in any metadata, and every form of
-//! selector in Kubernetes kinds. The fields of a custom kind stay unchanged.
+//! A label and its selectors must stay equal, so both are shortened in the same way: labels in any metadata,
+//! and every form of selector in Kubernetes' own kinds. The fields of custom kinds are not changed.
 
 use serde_json::Value;
 
 use crate::api::{Object, names};
 
-/// Shortens label values over 63 characters, and adds a hash.
+/// Shortens the label values with more than 63 characters, and appends a hash to them.
 pub(super) fn shorten(object: &mut Object) {
     let said = |field: &str| object.get(field).and_then(Value::as_str);
     let selects_by_map = matches!(

@@ -1,4 +1,4 @@
-//! A cache of compiled expressions and schemas: each is compiled once for all components.
+//! A cache of compiled expressions and schemas, so that each one is compiled only once for all components.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,19 +8,19 @@ use bounded_cel::{CelError, Program, TextFunction};
 use super::schema::{Problem, Schema};
 use crate::api::{Object, names};
 
-/// The functions of templates in addition to the functions of Kubernetes: they make names of a valid length.
+/// The additional functions of templates, which create names of a valid length.
 const NAMES: &[(&str, TextFunction)] = &[
     ("dns", names::label),
     ("subdomain", names::subdomain),
     ("labelValue", names::label_value),
 ];
 
-/// The limit of cached source text in bytes. A compiled expression or schema needs some hundred times the
-/// memory of its source, so the cache needs at most some hundred MB.
+/// The largest total size of the cached source texts, in bytes. A compiled expression or schema needs some
+/// hundred times the memory of its source, so the cache needs at most some hundred MB.
 const SOURCES: usize = 1 << 20;
 
-/// A cache of compiled expressions and schemas by their source. The cache changes the cost of rendering,
-/// never the result.
+/// A cache of compiled expressions and schemas; the key is their source text. The cache changes only the
+/// speed of rendering, never the result.
 #[derive(Default)]
 pub struct Library {
     programs: Mutex<Shelf<Program>>,
@@ -42,19 +42,18 @@ impl<T> Default for Shelf<T> {
 }
 
 impl Library {
-    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the compiled expression of a source, from the cache if it is there.
+    /// Returns the compiled form of an expression. Compiles it if it is not in the cache.
     pub(super) fn program(&self, source: &str) -> Result<Program, CelError> {
         found(&self.programs, source, || {
             Program::compile_template(source, &bounded_cel::Limits::default(), NAMES)
         })
     }
 
-    /// Returns the schema that a definition declares, from the cache if it is there.
+    /// Returns the parsed form of a definition's schema. Parses it if it is not in the cache.
     pub(super) fn schema(&self, parameters: &Object) -> Result<Arc<Schema>, Vec<Problem>> {
         let source = serde_json::to_string(parameters).unwrap_or_default();
         found(&self.schemas, &source, || {
@@ -63,7 +62,8 @@ impl Library {
     }
 }
 
-/// Returns the compiled form of a source, from the cache or new. Two threads may compile the same source.
+/// Returns the compiled form of a source text from the cache, or compiles it. Two threads may compile the
+/// same source at the same time.
 fn found<T: Clone, E>(
     shelf: &Mutex<Shelf<T>>,
     source: &str,

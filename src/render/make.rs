@@ -1,4 +1,4 @@
-//! Makes resources from templates, and applies patches.
+//! Evaluates resource templates and applies the patches of addons.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use crate::text;
 
 /// The largest number of resources of a component.
 const RESOURCES: usize = 1000;
-/// The largest size of all resources together in bytes; it is larger than the limit of an API server for one
-/// object.
+/// The largest total size of all resources, in bytes. It is larger than the size that an API server accepts
+/// for one object.
 const BYTES: usize = 4 << 20;
-/// The deepest nesting of a resource: the limit of the YAML reader.
+/// The largest nesting depth of a resource, which is the limit of the YAML reader.
 const DEPTH: usize = 100;
-/// The largest number of evaluation steps of all expressions together.
+/// The largest number of evaluation steps for all expressions of a component together.
 const STEPS: u64 = 20_000_000;
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Makes the resources of a component.
+/// Creates the resources of a component, and applies the patches of its addons.
 pub(super) fn make(blueprint: &Blueprint<'_>, notes: &mut Notes) -> Vec<Made> {
     let mut workshop = Workshop {
         budget: Budget::new(STEPS, DEADLINE).with_output(BYTES),
@@ -39,7 +39,7 @@ pub(super) fn make(blueprint: &Blueprint<'_>, notes: &mut Notes) -> Vec<Made> {
         let owner = &addon.definition;
         workshop.create(owner, &addon.creates, &addon.prefix, &names, notes);
         for patch in &addon.patches {
-            // After a failure, no other patch is applied, because the first failure would cause others.
+            // After an error, no more patches are applied, because they could fail as a consequence.
             if notes.problems.is_empty()
                 && let Err(fault) = workshop.patch(patch, &names)
             {
@@ -72,7 +72,7 @@ impl Workshop {
         }
     }
 
-    /// Makes the resources of one template: none, one, or one for each item.
+    /// Creates the resources of one template: at most one, or with forEach one for each item.
     fn expand(
         &mut self,
         owner: &Definition,
@@ -88,7 +88,7 @@ impl Workshop {
                 false => Ok(()),
             };
         };
-        // A condition that does not use the item is evaluated once, before the list.
+        // A condition that does not use the item is evaluated only once.
         let by_item = resource
             .include
             .as_ref()
@@ -116,7 +116,7 @@ impl Workshop {
         }
     }
 
-    /// Evaluates a forEach, and returns the items of a list, or the entries of a map by key.
+    /// Evaluates a forEach expression. Returns the items of a list, or the entries of a map sorted by key.
     fn items(&mut self, each: &Expression, bindings: &Bindings<'_>) -> Result<Vec<Value>, Fault> {
         let trail = Trail::root("forEach");
         match each.value(&trail, &mut self.scope(bindings))? {
@@ -139,7 +139,7 @@ impl Workshop {
     ) -> Result<(), Fault> {
         let trail = Trail::root("template");
         let value = resource.template.value(&trail, &mut self.scope(bindings))?;
-        // A template is always a map.
+        // A template is a map, so its value is never missing.
         let value = value.unwrap_or_default();
         check_depth(&value, "template")?;
         let bytes = serde_json::to_vec(&value).map_or(0, |json| json.len());
@@ -159,7 +159,7 @@ impl Workshop {
         Ok(())
     }
 
-    /// Applies a patch to all resources that it selects. It is an error if it selects none.
+    /// Applies a patch to all resources that it selects. Fails if it selects no resource.
     fn patch(&mut self, patch: &Patch<'_>, names: &Names<'_>) -> Result<(), Fault> {
         let mut found = false;
         for at in 0..self.made.len() {
@@ -205,7 +205,7 @@ impl Workshop {
         }
     }
 
-    /// Returns a resource with the operations of a patch applied, if the patch selects it.
+    /// Applies the operations of a patch to a resource. None if the patch does not select the resource.
     fn patched(
         &mut self,
         resource: &Value,
@@ -226,7 +226,7 @@ impl Workshop {
             let value = match &operation.value {
                 Some(value) => {
                     match value.value(&trail.field("value"), &mut self.scope(&bindings))? {
-                        // An operation whose value is an empty optional is left out.
+                        // If the value is an empty optional, the operation is left out.
                         None => continue,
                         value => value,
                     }
@@ -236,7 +236,8 @@ impl Workshop {
             let trail = trail.field("path");
             let scope = &mut self.scope(&bindings);
             let path = operation.path.text(&trail, scope, patch::escape)?;
-            // This text is the evaluated path, so columns in it differ from columns in the source text.
+            // The evaluated path can differ from the template, so its columns are not columns of the
+            // template.
             let shown = text::fit(&path, 200);
             let failed = |message| fault(trail.to_string(), format!("{shown}: {message}"));
             let path = patch::Path::parse(&path).map_err(|error| failed(error.to_string()))?;
@@ -250,7 +251,7 @@ impl Workshop {
         Ok(Some(object))
     }
 
-    /// Adds a number of bytes to the size of the resources. Fails at the limit.
+    /// Adds bytes to the total size of the resources. Fails at the limit.
     fn grow(&mut self, bytes: usize, path: &str) -> Result<(), Fault> {
         self.bytes = self.bytes.saturating_add(bytes);
         match self.bytes > BYTES {
@@ -270,7 +271,7 @@ impl Workshop {
     }
 }
 
-/// Refuses a value that is nested so deeply that writing or comparing it could fail.
+/// Refuses a value that is nested too deep to be written or compared safely.
 fn check_depth(value: &Value, path: &str) -> Result<(), Fault> {
     let mut open = vec![(value, 1)];
     while let Some((value, depth)) = open.pop() {

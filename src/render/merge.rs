@@ -1,4 +1,4 @@
-//! Merges parameters: maps merge deeply, lists are replaced, a null removes its key.
+//! Merges parameters: maps are merged at every depth, lists are replaced, and a null removes its key.
 //!
 //! The rules are those of JSON merge patches (RFC 7396). The module `schema` checks the parameters.
 
@@ -8,13 +8,14 @@ use crate::api::Object;
 
 /// Merges `over` into `base`.
 ///
-/// - A map merges into a map key by key, at every depth; it replaces any other value.
-/// - A null in `over` removes the key, and so do nulls in a map that is new to `base`: no key of
-///   a map is null because of `over`.
-/// - A list or a scalar replaces the old value. A list is one value: nulls inside it stay.
-/// - A null in `base` stays unless `over` has its key; a map over it replaces it.
+/// - A map in `over` is merged key by key into a map in `base`, at every depth. It replaces a value that is
+///   not a map.
+/// - A null in `over` removes its key from `base`. A map that is new to `base` is added without its null
+///   keys.
+/// - A list or a scalar in `over` replaces the value in `base`. Nulls inside a list stay.
+/// - A null in `base` stays if `over` does not have its key.
 pub fn merge(base: &mut Object, over: &Object) {
-    // A stack of pairs instead of recursion, because foreign data may be nested deeply.
+    // The loop uses a stack instead of recursion, because foreign data may be nested very deeply.
     let mut pairs = vec![(base, over)];
     while let Some((base, over)) = pairs.pop() {
         for (key, value) in over {
@@ -155,7 +156,7 @@ mod tests {
             .prop_map(|map| map.into_iter().collect())
     }
 
-    /// Objects without nulls in which a key is a map everywhere or nowhere.
+    /// Returns objects without nulls. Each key has a map as its value in all of them, or in none.
     fn shaped() -> impl Strategy<Value = Object> {
         let flat = prop::collection::btree_map("[xy]", (0..9i64).prop_map(Value::from), 0..3)
             .prop_map(|map| map.into_iter().collect::<Object>());

@@ -1,8 +1,8 @@
-//! Renders definitions and settings to manifests. The functions are pure: the same inputs give the same bytes.
+//! Renders definitions and settings to manifests. The functions are pure: equal inputs give equal bytes.
 //!
-//! The parameters are merged and checked with the schema. The templates of the type become resources; then
-//! each addon in turn creates its own resources and patches the existing ones. This module does not fetch,
-//! apply or connect to a cluster. A template can use these variables:
+//! First the parameters are merged and checked with the schema. Then the templates of the component type
+//! create resources. Then each addon in turn creates more resources and patches the existing ones. This
+//! module does not fetch, apply or connect to a cluster. A template can use these variables:
 //!
 //! | name | content |
 //! |---|---|
@@ -40,35 +40,35 @@ pub use error::{Column, Definition, Problem, RenderError};
 pub use inspect::{faults_of_addon, faults_of_type};
 pub use library::Library;
 
-/// The inputs of a render.
+/// The inputs of [`render`].
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
     /// The definitions of the release.
     pub definitions: &'a Definitions,
-    /// The settings of the component in the environment, if it has any.
+    /// The settings of the component in the environment; None if it has no settings.
     pub settings: Option<&'a EnvSettings>,
-    /// The environment.
+    /// The environment for which the component is rendered.
     pub environment: &'a Environment,
-    /// The namespace of the component itself.
+    /// The namespace of the component.
     pub namespace: &'a str,
 }
 
-/// The result of a render.
+/// The result of [`render`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendered {
-    /// The resources, in the order of kind, group, namespace and name.
+    /// The resources, sorted by kind, group, namespace and name.
     pub resources: Vec<RenderedResource>,
-    /// Warnings about dropped values.
+    /// Warnings about values that were left out.
     pub warnings: Vec<Problem>,
 }
 
 impl Rendered {
-    /// Returns the hash of the resources.
+    /// Returns the digest of the resources. Equal resources have equal digests.
     pub fn hash(&self) -> String {
         digest::of(&self.resources)
     }
 
-    /// Returns the resources as YAML documents.
+    /// Returns the resources as a text of YAML documents.
     pub fn yaml(&self) -> String {
         let mut out = String::new();
         for resource in &self.resources {
@@ -81,7 +81,7 @@ impl Rendered {
     }
 }
 
-/// Renders a component for an environment.
+/// Renders a component for an environment. Fails with all problems that were found.
 pub fn render(inputs: &Inputs<'_>, library: &Library) -> Result<Rendered, RenderError> {
     let mut notes = Notes::default();
     let blueprint = read::blueprint(inputs, library, &mut notes);
@@ -110,7 +110,7 @@ struct Notes {
 const PROBLEMS: usize = 100;
 
 impl Notes {
-    /// Returns the problems, up to the limit.
+    /// Returns the first [`PROBLEMS`] problems. The last one says how many others there are.
     fn some_problems(mut self) -> Vec<Problem> {
         let more = self.problems.len().saturating_sub(PROBLEMS);
         self.problems.truncate(PROBLEMS);
@@ -120,7 +120,7 @@ impl Notes {
         self.problems
     }
 
-    /// Adds errors in a template of a definition.
+    /// Adds errors in a template of a definition to the problems.
     fn blame(
         &mut self,
         definition: &Definition,

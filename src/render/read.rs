@@ -1,4 +1,4 @@
-//! Parses definitions: every template, condition and path, before the first evaluation.
+//! Parses the definitions of a component: all templates, conditions and paths, before the first evaluation.
 
 use kube::ResourceExt;
 use serde_json::Value;
@@ -14,10 +14,10 @@ use crate::api::openchoreo::component::{
     AddonInstance, AddonPatch, PatchOperation, PatchVerb, ResourceTemplate,
 };
 
-/// The default name of the item in a forEach.
+/// The default name of the variable for the item of a forEach.
 const ITEM: &str = "item";
 
-/// The parsed definitions of a component.
+/// The definitions of a component in parsed form.
 pub(super) struct Blueprint<'t> {
     pub(super) context: Context,
     pub(super) type_: Definition,
@@ -25,7 +25,7 @@ pub(super) struct Blueprint<'t> {
     pub(super) addons: Vec<Instance<'t>>,
 }
 
-/// A template of a resource.
+/// A parsed resource template.
 pub(super) struct Resource<'t> {
     pub(super) id: &'t str,
     pub(super) label: String,
@@ -35,18 +35,18 @@ pub(super) struct Resource<'t> {
     pub(super) template: Template<'t>,
 }
 
-/// An addon instance with its parameters.
+/// An addon instance in parsed form, with its parameters.
 pub(super) struct Instance<'t> {
     pub(super) definition: Definition,
     pub(super) instance_id: Value,
     pub(super) spec: Value,
-    /// The prefix of the ids of its resources.
+    /// The prefix for the ids of the resources that the instance creates.
     pub(super) prefix: String,
     pub(super) creates: Vec<Resource<'t>>,
     pub(super) patches: Vec<Patch<'t>>,
 }
 
-/// A patch of an addon.
+/// A parsed patch of an addon.
 pub(super) struct Patch<'t> {
     pub(super) label: String,
     pub(super) kind: &'t str,
@@ -54,7 +54,6 @@ pub(super) struct Patch<'t> {
     pub(super) operations: Vec<Operation<'t>>,
 }
 
-/// One operation of a patch.
 pub(super) struct Operation<'t> {
     pub(super) verb: PatchVerb,
     pub(super) path: Text<'t>,
@@ -151,7 +150,7 @@ fn addon<'t>(
     })
 }
 
-/// Warns of settings for an addon instance that the component does not have.
+/// Adds a warning for each addon override whose addon instance the component does not have.
 fn warn_of_unused_overrides(inputs: &Inputs<'_>, notes: &mut Notes) {
     let used = &inputs.definitions.component.spec.addons;
     let overrides = inputs
@@ -177,7 +176,7 @@ fn warn_of_unused_overrides(inputs: &Inputs<'_>, notes: &mut Notes) {
     }
 }
 
-/// Parses the templates of resources.
+/// Parses resource templates.
 pub(super) fn resources<'t>(
     owner: &Definition,
     word: &str,
@@ -247,7 +246,7 @@ fn resource<'t>(
     }
 }
 
-/// Returns whether a text can be a variable of CEL.
+/// Returns whether a text is valid as the name of a CEL variable.
 fn is_identifier(text: &str) -> bool {
     const RESERVED: [&str; 4] = ["true", "false", "null", "in"];
     let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::{AddonDefinition, Component, Workload};
 
-/// Returns the definitions of one component from their YAML parts.
+/// Returns the definitions of a component from their YAML parts.
 fn definitions(parts: &Value) -> Definitions {
     let part = |name: &str| parts.get(name).cloned().unwrap_or_else(|| json!({}));
     let object = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "openchoreo.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
@@ -83,7 +83,8 @@ fn render_yaml(text: &str) -> Result<Rendered, String> {
     render_parts(&parse(text))
 }
 
-/// Renders a ConfigMap with a value under `out`, and returns the result. Null: the value was left out.
+/// Renders a ConfigMap with a template under the key `out`, and returns its value. Null if the value was left
+/// out.
 fn value_of(written: &Value) -> Result<Value, String> {
     let parts = json!({
         "component": {
@@ -110,7 +111,7 @@ fn value_of(written: &Value) -> Result<Value, String> {
 #[test]
 fn what_values_become() {
     let table: &[(Value, Value)] = &[
-        // A single expression keeps its type.
+        // An expression alone keeps its type.
         (json!("${spec.n}"), json!(3)),
         (json!("${ spec.n }"), json!(3)),
         (json!("${spec.half}"), json!(0.5)),
@@ -134,7 +135,7 @@ fn what_values_become() {
         (json!("${'''a } ' b'''}"), json!("a } ' b")),
         (json!("${spec.n // } no end\n + 1}"), json!(4)),
         (json!("${spec.labels['a.b/c']}"), json!("d")),
-        // Expressions among text become text.
+        // An expression inside text becomes text.
         (json!("a-${spec.n}-b"), json!("a-3-b")),
         (json!("${spec.word}-${spec.n}"), json!("cart-3")),
         (json!(" ${spec.n}"), json!(" 3")),
@@ -157,11 +158,11 @@ fn what_values_become() {
         (json!(7), json!(7)),
         (json!(null), Value::Null),
         (json!([1, "a", null]), json!([1, "a", null])),
-        // The result of an expression is not parsed again.
+        // The result of an expression is not parsed as a template.
         (json!("${spec.code}"), json!("${spec.word}")),
         (json!("x${spec.code}"), json!("x${spec.word}")),
         (json!("${spec.mustache}"), json!("{{ .host }}:{{ .port }}")),
-        // Optionals and omit.
+        // Optionals and `omit()`.
         (json!("${spec.?missing}"), Value::Null),
         (json!({"a": "${spec.?missing}", "b": 1}), json!({"b": 1})),
         (json!(["${spec.?missing}", 1]), json!([1])),
@@ -183,7 +184,7 @@ fn what_values_become() {
         (json!({"a": {"b": "${omit()}"}}), json!({"a": {}})),
         (json!("${spec.?missing.optMap(m, m + 1)}"), Value::Null),
         (json!("${spec.?n.optMap(n, n + 1)}"), json!(4)),
-        // merge.
+        // The function `merge`.
         (
             json!("${merge(spec.map, {'b': {'c': 9}})}"),
             json!({"a": 1, "b": {"c": 9, "d": 3}}),
@@ -216,7 +217,7 @@ fn what_values_become() {
             json!("${merge(merge({'a': 1}, {'b': 2}), {'c': 3})}"),
             json!({"a": 1, "b": 2, "c": 3}),
         ),
-        // Names.
+        // The functions that create names.
         (
             json!("${dns(metadata.name, 'Settings')}"),
             json!("cart-settings"),
@@ -233,7 +234,7 @@ fn what_values_become() {
             json!("${labelValue('v1+2').startsWith('v1-2-')}"),
             json!(true),
         ),
-        // Lists, strings, encoders.
+        // Lists, strings and encodings.
         (json!("${spec.ports.map(p, p.port)}"), json!([80, 9000])),
         (
             json!("${spec.ports.filter(p, p.name == 'http')}"),
@@ -258,7 +259,7 @@ fn what_values_become() {
             json!([{"name": "a"}, {"name": "b"}]),
         ),
         (json!("${lists.range(3)}"), json!([0, 1, 2])),
-        // The context.
+        // The variables of templates.
         (
             json!("${metadata.name}.${metadata.namespace}"),
             json!("cart.shop"),
@@ -272,13 +273,13 @@ fn what_values_become() {
         (json!("${environment.name}"), json!("production")),
         (json!("${environment.namespace}"), json!("shop-production")),
         (json!("${environment.isProduction}"), json!(true)),
-        // Keys.
+        // Expressions in keys.
         (
             json!({"${spec.word}": 1, "k-${spec.n}": 2}),
             json!({"cart": 1, "k-3": 2}),
         ),
         (json!({"$${x}": 1}), json!({"${x}": 1})),
-        // Nesting.
+        // Expressions in nested lists and maps.
         (
             json!([{"a": ["${spec.n}", {"b": "${spec.word}"}]}]),
             json!([{"a": [3, {"b": "cart"}]}]),
@@ -443,7 +444,7 @@ fn bombs_are_stopped() {
     }
 }
 
-/// Whole definitions, with the expected resources as `id kind/name`, or the expected errors.
+/// Each entry has whole definitions, and the expected resources as `id kind/name` or the expected errors.
 #[test]
 fn what_definitions_become() {
     let template = "template: {apiVersion: v1, kind: ConfigMap, metadata: {name: ";
@@ -535,7 +536,7 @@ fn what_definitions_become() {
             format!("component: {{addons: [{{name: x, instanceId: i}}, {{name: z, instanceId: j}}]}}\nx: {{creates: [{{id: c, {template} c}}}}}}]}}\nz: {{patches: [{{target: {{kind: ConfigMap}}, operations: [{{op: replace, path: /metadata/name, value: d}}]}}]}}"),
             "x-i-c ConfigMap/d",
         ),
-        // Errors.
+        // Definitions with errors.
         (
             "a name that nothing has, in what is left out",
             format!("type: {{resources: [{{id: a, includeWhen: '${{false}}', {template} 'a-${{sepc.x}}'}}}}}}]}}"),

@@ -1,7 +1,8 @@
-//! Embedded content: plain objects, or gzip in base64 if they are large.
+//! Embedded content of a release: a plain object, or gzip in base64 if the object is large.
 //!
-//! A definition stored as one string costs an API server a fraction of the time and memory of the same
-//! definition as a tree, so all content over [`PACK_OVER`] is compressed. Equal definitions give equal bytes.
+//! A definition that is one string costs an API server a fraction of the time and memory of the same
+//! definition as an object, so content larger than [`PACK_OVER`] is compressed. Equal definitions give equal
+//! bytes.
 
 use std::io::{Read, Write};
 
@@ -17,10 +18,10 @@ use crate::api::openchoreo::release::Content;
 
 /// The size of the JSON in bytes above which content is compressed.
 pub const PACK_OVER: usize = 20 << 10;
-/// The largest uncompressed size in bytes.
+/// The largest size of uncompressed content, in bytes.
 pub const UNPACKED_AT_MOST: usize = 8 << 20;
 
-/// The reasons why embedded content cannot be read.
+/// The reason why embedded content cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
     /// The text is not base64.
@@ -31,7 +32,7 @@ pub enum ContentError {
     /// The bytes are not gzip.
     #[error("`compressed` is not the base64 of a gzip ({0}); create the release again")]
     Gzip(String),
-    /// The uncompressed content is too large.
+    /// The uncompressed content is larger than the limit.
     #[error(
         "the content has more than {UNPACKED_AT_MOST} bytes uncompressed; no definition needs that much"
     )]
@@ -42,12 +43,12 @@ pub enum ContentError {
     /// The text is not valid YAML.
     #[error("{0}")]
     Yaml(#[from] bounded_yaml::YamlError),
-    /// The text is not one object.
+    /// The text does not contain exactly one object.
     #[error("the content must be one object, but is {0}")]
     NotOneObject(String),
 }
 
-/// Embeds a definition: plain, or compressed if it is large.
+/// Converts a definition to embedded content: plain, or compressed if it is large.
 pub fn pack(object: &Object) -> Content {
     let json = serde_json::to_vec(object).expect("BUG: a JSON object is JSON");
     if json.len() <= PACK_OVER {
@@ -59,7 +60,7 @@ pub fn pack(object: &Object) -> Content {
     Content::from_compressed(STANDARD.encode(packed))
 }
 
-/// Returns the definition in embedded content.
+/// Converts embedded content to a definition.
 pub fn unpack(content: &Content) -> Result<Object, ContentError> {
     let Some(base64) = content.compressed() else {
         return Ok(content.0.clone());
@@ -78,10 +79,11 @@ pub fn unpack(content: &Content) -> Result<Object, ContentError> {
     one_object("compressed content", &bytes)
 }
 
-/// Parses bytes that contain one object, as JSON or YAML.
+/// Parses a JSON or YAML text that contains exactly one object. `origin` names the text in errors.
 fn one_object(origin: &str, bytes: &[u8]) -> Result<Object, ContentError> {
     let text = std::str::from_utf8(bytes).map_err(|_| ContentError::NotText)?;
-    // `pack` writes JSON; the YAML parser would refuse some of it, such as 1e+21.
+    // `pack` writes JSON. JSON is tried first, because the YAML parser refuses some JSON numbers, such as
+    // 1e+21.
     if let Ok(object) = serde_json::from_str(text) {
         return Ok(object);
     }
@@ -179,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Any JSON that a definition can contain.
+    /// Returns any JSON value that a definition can contain.
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),

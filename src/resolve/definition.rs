@@ -1,5 +1,5 @@
-//! Converts an object to the expected definition: checks kind and name, and removes the fields that only a
-//! server or a tool adds.
+//! Converts an object to a definition: checks its kind and name, and removes the fields that only a server or
+//! a tool adds.
 
 use kube::Resource;
 use serde::Serialize;
@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::api::Object;
 use crate::api::openchoreo::definitions;
 
-/// The reasons why an object is not the expected definition.
+/// The reason why an object is not the expected definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
-    /// The object has another kind, or none.
+    /// The object has another kind or no kind.
     #[error("expected {wanted}, found {found}")]
     Kind {
-        /// The kind of the object.
+        /// The kind that the object has.
         found: String,
         /// The expected kind.
         wanted: String,
@@ -23,17 +23,17 @@ pub enum DefinitionError {
     /// The object has another name.
     #[error("its name is {found:?}, not {wanted:?}")]
     Name {
-        /// The name of the object.
+        /// The name that the object has.
         found: String,
         /// The expected name.
         wanted: String,
     },
-    /// The fields do not match the kind.
+    /// The fields of the object do not match its kind.
     #[error("{0}")]
     Fields(String),
 }
 
-/// Converts an object to a typed definition. `warnings` gets the fields that the kind does not have.
+/// Converts an object to a definition of a type. Fields that the type does not have are added to `warnings`.
 pub fn typed<K>(
     mut object: Object,
     name: &str,
@@ -72,7 +72,7 @@ where
     Ok(definition)
 }
 
-/// Adds the fields that are in `before` but not in `after`.
+/// Adds a warning for each field that is in `before` but not in `after`.
 fn unknown(path: &str, before: &Value, after: &Value, warnings: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
@@ -94,7 +94,7 @@ fn unknown(path: &str, before: &Value, after: &Value, warnings: &mut Vec<String>
     }
 }
 
-/// Returns whether a value means the same as a missing field.
+/// Returns whether a value is equivalent to a missing field: null, or an empty list or map.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

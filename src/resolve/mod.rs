@@ -1,7 +1,8 @@
-//! Resolves the references of a release to definitions: git, embedded and compressed content.
+//! Resolves the references in a release to definitions. A reference names a file in git or embeds its
+//! content.
 //!
-//! A git reference names a commit id, so the result never changes and can be cached. The result does not
-//! depend on the form of the reference.
+//! A git reference names a commit id, so its definition never changes and can be cached. The definition does
+//! not depend on the form of the reference.
 
 pub mod content;
 pub mod definition;
@@ -19,64 +20,63 @@ use content::ContentError;
 use definition::DefinitionError;
 use git::{Git, GitError};
 
-/// The definitions of a release.
+/// The definitions that the references of a release name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// The definitions.
     pub definitions: Definitions,
     /// Warnings about unknown fields in the definitions.
     pub warnings: Vec<String>,
 }
 
-/// The reasons why a release cannot be resolved.
+/// The reason why a release cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     /// A reference cannot be read.
     #[error("{what}: {cause}")]
     Reference {
-        /// The definition, as in `component checkout`.
+        /// The referenced definition, for example `component checkout`.
         what: String,
-        /// The cause.
+        /// The reason why the reference cannot be read.
         cause: Cause,
     },
-    /// The definitions do not match each other.
+    /// The definitions are inconsistent with each other.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
 }
 
-/// The reasons why a reference cannot be read.
+/// The reason why a reference cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// The reference has neither gitRef nor content, or both.
-    #[error("a reference has exactly one of gitRef and content")]
+    /// The reference has neither gitRef nor content, or it has both.
+    #[error("a reference must have exactly one of gitRef and content")]
     NotOne,
     /// The file cannot be read from git.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The content cannot be uncompressed or parsed.
+    /// The embedded content cannot be uncompressed or parsed.
     #[error(transparent)]
     Content(#[from] ContentError),
-    /// The file in git is not YAML.
+    /// The file in git is not valid YAML.
     #[error(transparent)]
     Yaml(#[from] bounded_yaml::YamlError),
-    /// The file in git does not contain the object.
+    /// The file in git does not contain the expected object.
     #[error("{file} has no {kind} {name}; it has {found}")]
     NotInFile {
-        /// The file, with repository and revision.
+        /// The file, with its repository and revision.
         file: String,
         /// The expected kind.
         kind: String,
         /// The expected name.
         name: String,
-        /// The objects of the file.
+        /// The objects that the file contains, in words.
         found: String,
     },
-    /// The file in git contains the object more than once, for example for several namespaces.
+    /// The file in git contains the expected object more than once, for example for several namespaces.
     #[error(
         "{file} has {kind} {name} more than once; a reference cannot tell them apart, so keep one in a file"
     )]
     TwiceInFile {
-        /// The file, with repository and revision.
+        /// The file, with its repository and revision.
         file: String,
         /// The expected kind.
         kind: String,
@@ -91,7 +91,7 @@ pub enum Cause {
     GivenUp,
 }
 
-/// Resolves the references of a release.
+/// Resolves the references in a release to definitions.
 pub async fn resolve(release: &ReleaseSpec, git: &Git) -> Result<Resolved, ResolveError> {
     let mut reader = Reader {
         git,
@@ -137,7 +137,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads one reference: `shown` is its name in messages, `name` is the expected name of the object.
+    /// Reads the definition of one reference. `shown` is the name of the definition in messages, `name` is
+    /// the expected name of the object.
     async fn read<K>(
         &mut self,
         word: &str,
@@ -208,7 +209,7 @@ fn reference_error(word: &str, shown: &str, cause: Cause) -> ResolveError {
     }
 }
 
-/// Finds the object of a kind and a name in a file, which may contain other objects.
+/// Returns the object with a kind and a name from the content of a file. The file may contain other objects.
 pub fn in_file(
     file: &str,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! The rows of all subjects in the matrix. The name of a row is the name of its subject on the command line: a
+//! The rows of the matrix for all kinds of subjects. The name of a row is the name that users type: a
 //! component, or a workload with its kind, such as `deploy/web`.
 
 use jiff::Timestamp;
@@ -9,8 +9,8 @@ use crate::engine::subject::command::Actions;
 use crate::engine::world::{Key, World};
 use release_pin::matrix::{Cell, Columns};
 
-/// Reads the columns of a namespace, or of all namespaces: the environments, and the namespaces of
-/// workloads that no environment names.
+/// Returns the columns for one namespace or for all namespaces: the environments, and those namespaces with
+/// workloads that no Environment names.
 pub fn columns(world: &World, namespace: Option<&str>) -> Columns {
     let here =
         |row: &&workload::rows::Row| namespace.is_none_or(|name| *name == *row.key.namespace);
@@ -31,12 +31,11 @@ pub fn keys(world: &World) -> impl Iterator<Item = &Key> {
         .chain(world.workloads().map(|row| &row.key))
 }
 
-/// Returns whether the matrix has a row with this key.
 pub fn has(world: &World, key: &Key) -> bool {
     world.has_component(key) || world.workload(key).is_some()
 }
 
-/// Returns a row: one cell per column.
+/// Returns the cells of a row, one per column.
 pub fn row<'w>(
     world: &'w World,
     columns: &Columns,
@@ -48,7 +47,7 @@ pub fn row<'w>(
         .collect()
 }
 
-/// Returns the cell of a row in a column; None if the subject of the row is not in the column.
+/// Returns the cell of a row in a column; None if the row has no subject in that column.
 pub fn cell<'w>(
     world: &'w World,
     columns: &Columns,
@@ -62,8 +61,8 @@ pub fn cell<'w>(
     }
 }
 
-/// Returns the subject of a row whose name contains the kind, such as `deploy/web`, and the
-/// functions of that kind. None for a row of a component.
+/// Returns the subject of a row such as `deploy/web`, with the functions of its kind; None for the row of a
+/// component.
 pub fn named(namespace: &str, row: &str) -> Option<(SubjectRef, &'static Actions)> {
     let (prefix, name) = row.split_once('/')?;
     let kind = super::kinds().find(|kind| kind.prefixes.contains(&prefix))?;

@@ -1,7 +1,7 @@
-//! The subjects: everything that has revisions, a folder per kind.
+//! The subjects: everything that has revisions. Each kind has a folder with its rows in the read model, its
+//! rules, its actions and its revisions.
 //!
-//! A folder has the rows of its kind in the read model, its rules, its actions and its revisions. The engine
-//! below has the parts that all subjects share.
+//! The module `engine` has the code that all kinds share.
 
 pub mod matrix;
 pub mod release_pin;
@@ -21,25 +21,25 @@ pub fn kinds() -> impl Iterator<Item = &'static Kind> {
     std::iter::once(release_pin).chain(workload::KINDS)
 }
 
-/// Returns the words for a subject on the command line, such as `deploy/NAME`: one for each kind
-/// whose subjects a user names with the kind.
+/// Returns the ways to write a subject with its kind, such as `deploy/NAME`. Leaves out the ReleasePin, which
+/// users name by component and environment.
 pub fn words_of_kinds(name: &str) -> Vec<String> {
     let named = kinds().filter(|kind| kind.actions.is_some());
     named.map(|kind| kind.words(name)).collect()
 }
 
-/// Starts to watch the kinds of every subject in a namespace, or in all namespaces.
+/// Starts the watches that fill the read model of ReleasePins, for one namespace or for all.
 pub fn watch(client: &Client, namespace: Option<&str>) -> Feed {
     Feed::start(client, namespace, watches())
 }
 
-/// Starts to watch the kinds of every subject, and the workloads that exist without bowline: the rows of the
-/// matrix.
+/// Starts the watches that fill the whole matrix: those of [`watch`], and those of workloads that exist
+/// without bowline.
 pub fn watch_matrix(client: &Client, namespace: Option<&str>) -> Feed {
     Feed::start(client, namespace, matrix_watches())
 }
 
-/// Returns an empty read model of the kinds of every subject; for callers that fill it themselves.
+/// Returns an empty read model that the caller fills itself, without watches.
 pub fn read_model() -> World {
     World::watching(watches().iter().map(Watch::kind).collect())
 }

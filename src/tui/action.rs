@@ -1,177 +1,146 @@
-//! The actions that keys run. A keymap names actions by these words and can bind nothing else.
+//! The actions that a key binding can run. A keymap names an action by its word in [`WORDS`].
 //!
-//! No action writes to a target. An action that leads to a change opens a plan, and the user confirms the
-//! plan.
+//! No action writes to a target. An action that leads to a write opens a plan, which the user
+//! confirms or cancels.
 
-/// An action that a key, a command or a line of the help runs.
+/// An operation of the UI that the user starts with a key, with a command, or from the help screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// Closes the screen; on the matrix, leaves the program.
+    /// Closes the front screen. If the matrix is in front, leaves the program.
     Quit,
     /// Leaves the program from any screen.
     Leave,
-    /// Goes back: closes the open line or choice, clears the filter or the marks, or closes the screen.
+    /// Goes one step back: closes the open prompt or choice, else clears the filter or the marks,
+    /// else closes the front screen.
     Back,
-    /// Stops the work of the front screen, or closes the screen; never leaves the program.
+    /// Stops the work of the front screen (for example a search), or else closes the screen; never
+    /// leaves the program.
     Interrupt,
-    /// Goes to the previous screen in the history of screens.
+    /// Goes back in the history of screens, as in a web browser.
     HistoryBack,
-    /// Goes to the next screen in the history of screens.
+    /// Goes forward in the history of screens, as in a web browser.
     HistoryForth,
-    /// Switches to the target that bowline has just connected to.
+    /// Switches to the target that bowline has connected to in the background.
     Switch,
-    /// Draws the whole screen again.
+    /// Draws every cell of the terminal again.
     Redraw,
     /// Suspends the program, as ctrl-z does in a shell.
     Suspend,
 
-    /// Moves up.
     Up,
-    /// Moves down.
     Down,
-    /// Moves left.
     Left,
-    /// Moves right.
     Right,
-    /// Moves a page up.
     PageUp,
-    /// Moves a page down.
     PageDown,
-    /// Moves half a page up.
     HalfPageUp,
-    /// Moves half a page down.
     HalfPageDown,
-    /// Moves to the first row.
     Top,
-    /// Moves to the last row.
     Bottom,
     /// Moves to the next row with a fault.
     NextFault,
     /// Moves to the previous row with a fault.
     PreviousFault,
 
-    /// Opens the selected row or cell.
     Open,
-    /// Marks the selected row, or removes its mark. An action applies to all marked rows.
+    /// Marks the selected row, or removes its mark. A later action applies to all marked rows.
     Mark,
     /// Marks all rows that the filter shows.
     MarkAll,
-    /// Removes all marks.
     Unmark,
     /// Sorts by the next column.
     Sort,
     /// Reverses the sort order.
     SortReverse,
-    /// Shows the next set of columns.
+    /// Shows the next set of columns, if the table has more columns than fit.
     Columns,
     /// Shows only the rows with a fault.
     FaultsOnly,
-    /// Opens or closes the lower pane.
     Pane,
 
-    /// Opens the command prompt.
     Command,
-    /// Opens the filter.
+    /// Opens the prompt for a filter of the rows.
     Filter,
     /// Opens the jump prompt, which finds any object by a part of its name.
     Jump,
-    /// Shows the help for the keys.
     Help,
-    /// Copies the selected row, or the text of the screen.
+    /// Copies the selected row to the clipboard; on a screen without rows, copies its text.
     Copy,
-    /// Copies the command line that shows the same data or does the same as the screen.
+    /// Copies the `bowline` command line that shows the same data as the screen, or does the same
+    /// as the plan.
     CopyCommand,
 
-    /// Plans a promotion of the selected or marked components.
     Promote,
-    /// Plans a rollback.
     Rollback,
-    /// Plans to pin: to place a hold.
+    /// Plans to pin the selected or marked components: each gets a hold.
     Hold,
-    /// Plans to unpin: to remove a hold.
+    /// Plans to unpin the selected or marked components: each loses a hold.
     Unhold,
-    /// Plans to mark the release bad.
+    /// Plans to mark the selected or effective release bad.
     MarkBad,
-    /// Plans to mark the release good.
+    /// Plans to mark the selected or effective release good.
     MarkGood,
-    /// Plans to undo the last action.
+    /// Plans to undo the last action on the selected or marked components.
     Undo,
-    /// Plans a deployment.
     Deploy,
-    /// Plans to delete the releases and snapshots that nobody needs.
+    /// Plans to delete the releases and snapshots that nothing uses any more.
     Collect,
 
-    /// Confirms the plan or the question in front.
+    /// Confirms the plan or the question that is in front.
     Confirm,
-    /// Applies the plan if its confirmation needs no typed text.
+    /// Applies the plan, if its confirmation needs no typed text.
     Apply,
-    /// Makes the plan again, and keeps the text that the user has typed.
+    /// Computes the plan again from the current state, and keeps the text that the user has typed.
     PlanAgain,
-    /// Opens or closes the editor, which takes the place of the line of the confirmation and has several lines.
+    /// Opens or closes a multi-line editor for the text of the confirmation.
     Editor,
-    /// Moves to the next button or field.
+    /// Moves the focus to the next button or field.
     NextField,
-    /// Accepts the completion.
+    /// Accepts the selected completion.
     Complete,
 
-    /// Opens a comparison.
+    /// Opens a comparison of the selected subject.
     Diff,
-    /// Goes to the next hunk.
     NextHunk,
-    /// Goes to the previous hunk.
     PreviousHunk,
-    /// Goes to the next object.
+    /// Goes to the next object in the diff.
     NextObject,
-    /// Goes to the previous object.
+    /// Goes to the previous object in the diff.
     PreviousObject,
     /// Shows or hides noise: fields that servers and controllers write, empty values, reorderings.
     Noise,
-    /// Switches the diff between side by side and unified.
     Layout,
-    /// Folds or unfolds an object.
+    /// Folds or unfolds the object under the cursor.
     Fold,
 
     /// Shows the matrix at a past time.
     TimeTravel,
-    /// Steps to the previous change of the matrix.
+    /// Moves the displayed past time back to the previous change of the matrix.
     StepBack,
-    /// Steps to the next change of the matrix.
+    /// Moves the displayed past time forward to the next change of the matrix.
     StepForth,
     /// Returns from a past time to the live matrix.
     Live,
 
-    /// Goes to the matrix.
     GoMatrix,
-    /// Goes to the selected component.
     GoComponent,
-    /// Goes to the releases.
     GoReleases,
-    /// Goes to the ReleasePins.
     GoPins,
-    /// Goes to the snapshots.
     GoSnapshots,
-    /// Goes to the revisions of the selected ReleasePin.
     GoRevisions,
-    /// Goes to the objects that can be collected.
+    /// Goes to the releases and snapshots that can be deleted (gc).
     GoCollect,
-    /// Goes to the audit trail.
     GoAudit,
-    /// Goes to the tasks.
     GoTasks,
-    /// Goes to the command log.
     GoLog,
-    /// Goes to the contexts.
     GoContexts,
 
-    /// Goes to the next step of the tour.
     TourNext,
-    /// Goes to the previous step of the tour.
     TourBack,
-    /// Ends the tour.
     TourOff,
 }
 
-/// All actions, each with its word in keymaps.
+/// All actions, each with the word that names it in keymaps.
 #[rustfmt::skip]
 pub const WORDS: &[(&str, Action)] = &[
     ("quit", Action::Quit), ("leave", Action::Leave), ("back", Action::Back), ("interrupt", Action::Interrupt),
@@ -203,18 +172,19 @@ pub const WORDS: &[(&str, Action)] = &[
     ("tour-next", Action::TourNext), ("tour-back", Action::TourBack), ("tour-off", Action::TourOff),
 ];
 
-/// Older words for actions; keymaps of users may still contain them.
+/// Former words of renamed actions. bowline still accepts them, because keymaps of users contain
+/// them.
 const OLD_WORDS: &[(&str, Action)] = &[("hold", Action::Hold), ("unhold", Action::Unhold)];
 
 impl Action {
-    /// Returns the action with this word in keymaps; None if there is no such action.
+    /// Returns the action that a keymap names by this word; None if the word is unknown.
     pub fn named(word: &str) -> Option<Self> {
         let known = WORDS.iter().chain(OLD_WORDS);
         let found = known.into_iter().find(|(known, _)| *known == word);
         found.map(|(_, action)| *action)
     }
 
-    /// Returns the action's word in keymaps.
+    /// Returns the word that names the action in keymaps.
     pub fn word(self) -> &'static str {
         let found = WORDS.iter().find(|(_, action)| *action == self);
         found.map_or("", |(word, _)| word)
@@ -239,7 +209,7 @@ impl Action {
             || self.word().starts_with("tour-")
     }
 
-    /// Returns whether the action opens a plan.
+    /// Returns whether the action opens a plan of writes.
     pub fn plans(self) -> bool {
         matches!(
             self,
@@ -256,25 +226,23 @@ impl Action {
     }
 }
 
-/// A group of key bindings. The screen in front decides which modes apply.
+/// A context in which a group of key bindings applies. The front screen decides which modes are
+/// active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// All screens, except where the user types text.
+    /// Active on all screens, except while the user types text.
     Global,
-    /// All screens with rows.
+    /// Active on all screens with rows.
     List,
-    /// The matrix.
     Matrix,
-    /// A diff.
     Diff,
-    /// A plan.
     Plan,
-    /// A line or an editor in which the user types text.
+    /// Active while the user types text into a line or an editor.
     Text,
 }
 
 impl Mode {
-    /// All modes, each with its word in keymaps.
+    /// All modes, each with the word that names it in keymaps.
     pub const WORDS: [(&str, Mode); 6] = [
         ("global", Mode::Global),
         ("list", Mode::List),

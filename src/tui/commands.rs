@@ -1,4 +1,4 @@
-//! The command prompt, which opens with a colon: lists, completes and runs its commands.
+//! The command prompt, which opens with a colon: completes and runs the typed commands.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::subjects::release_pin::planner;
 use crate::subjects::service;
 use crate::text;
 
-/// A command with its arguments and its description.
+/// A command of the prompt, with its arguments and description for the help.
 struct Command {
     name: &'static str,
     arguments: &'static str,
@@ -32,7 +32,8 @@ impl Command {
     }
 }
 
-/// The commands that take arguments or that are no actions. The prompt also accepts the word of each action.
+/// The commands that have arguments or that run no [`Action`]. The prompt also accepts the word of
+/// every action.
 const COMMANDS: &[Command] = &[
     Command {
         name: "pin",
@@ -42,7 +43,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "hold",
         arguments: "[FOR | UNTIL]",
-        about: "the same as pin",
+        about: "the same as :pin",
     },
     Command {
         name: "promote",
@@ -57,7 +58,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "rollback",
         arguments: "[RELEASE]",
-        about: "roll back to a release, or to the last good one",
+        about: "roll back to RELEASE [default: the last good release]",
     },
     Command {
         name: "context",
@@ -77,7 +78,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "audit",
         arguments: "[WORDS]",
-        about: "the audit trail, or its entries with these words",
+        about: "open the audit trail, filtered by WORDS",
     },
     Command {
         name: "theme",
@@ -87,17 +88,17 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "write",
         arguments: "[FOR | off]",
-        about: "allow writes on a protected context for a time [default: 15m]",
+        about: "allow writes on a protected context for this long [default: 15m]",
     },
     Command {
         name: "at",
         arguments: "TIME",
-        about: "the matrix as of 14:02, 20m ago or yesterday 14:02",
+        about: "show the matrix at a past time: 14:02, 20m ago, yesterday 14:02",
     },
     Command {
         name: "since",
         arguments: "TIME",
-        about: "the changes near the start of an incident",
+        about: "list the changes before and after the start of an incident",
     },
     Command {
         name: "export",
@@ -107,7 +108,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "push",
         arguments: "[REMOTE]",
-        about: "push the branch of the repository",
+        about: "push the branch with the new commits",
     },
     Command {
         name: "tour",
@@ -121,13 +122,13 @@ const COMMANDS: &[Command] = &[
     },
 ];
 
-/// Lists the commands: name, arguments, description.
+/// Returns all commands as (name, arguments, description).
 pub fn listing() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let commands = COMMANDS.iter();
     commands.map(|command| (command.name, command.arguments, command.about))
 }
 
-/// More names for actions in the prompt: names that users try.
+/// Further names of actions that the prompt accepts, because users try them.
 const ALIASES: &[(&str, Action)] = &[
     ("matrix", Action::GoMatrix),
     ("component", Action::GoComponent),
@@ -149,7 +150,8 @@ const ALIASES: &[(&str, Action)] = &[
     ("quit", Action::Quit),
 ];
 
-/// Returns the completions of the typed text; requests the namespaces of the target if they are needed.
+/// Returns the completions of the typed text. Adds an effect that requests the namespaces if the
+/// completion needs them.
 pub fn offers(
     model: &mut Model,
     world: &World,
@@ -209,11 +211,11 @@ pub fn offers(
     fitting.map(|word| Offer::new(word, about(word))).collect()
 }
 
-/// The largest number of releases to offer.
+/// The maximum number of releases in a completion list.
 const OFFERED: usize = 200;
 
-/// Returns the releases of the selected components, the newest of each component first; of all components if none
-/// is selected.
+/// Returns the release names of the selected components, or of all components of the namespace if
+/// none is selected. Within a component, the newest release comes first.
 pub fn releases(model: &Model, world: &World) -> Vec<String> {
     let namespace = &model.target_info.namespace;
     let selected = model.front().subject(world).components;
@@ -236,7 +238,7 @@ pub fn releases(model: &Model, world: &World) -> Vec<String> {
     names.take(OFFERED).collect()
 }
 
-/// Returns the text with its last word replaced by the chosen completion.
+/// Replaces the last word of the text by the chosen completion.
 pub fn completed(text: &str, offer: &str) -> String {
     match text.rsplit_once(' ') {
         Some((before, _)) => format!("{before} {offer}"),
@@ -244,7 +246,7 @@ pub fn completed(text: &str, offer: &str) -> String {
     }
 }
 
-/// Runs a line of the command prompt; returns the requests to the model.
+/// Runs a line of the command prompt; returns the requests that the model must fulfil.
 pub fn run(
     model: &mut Model,
     world: &World,
@@ -396,8 +398,8 @@ pub fn run(
     }
 }
 
-/// Returns the reason why the command line cannot show a screen; None if the name of the screen is known and its
-/// arguments are complete. On the command line the user cannot press keys to complete them.
+/// Returns the reason why `bowline screenshot` cannot show a screen; None if the screen exists and
+/// its arguments are complete. A user of the command line cannot complete them with keys.
 pub(super) fn without_keys(screen: &str) -> Option<String> {
     let (name, arguments) = screen.split_once(' ').unwrap_or((screen, ""));
     let command = COMMANDS.iter().find(|command| command.name == name);
@@ -429,7 +431,7 @@ pub(super) fn without_keys(screen: &str) -> Option<String> {
     }
 }
 
-/// Returns the usage of a command, or says that the command does not exist.
+/// Returns the usage text of a command, or a message that the command does not exist.
 fn usage(name: &str) -> String {
     let full = match name {
         "ctx" => "context",
@@ -450,7 +452,7 @@ fn usage(name: &str) -> String {
     }
 }
 
-/// Allows writes on a protected context for some time.
+/// Allows writes to a protected context for a limited time (`:write`).
 fn write(
     model: &mut Model,
     now: Timestamp,
@@ -477,7 +479,8 @@ fn write(
     }
 }
 
-/// Reads the end of a hold: a duration, the next occurrence of a time of day, or a date with a time.
+/// Parses the end of a hold: a duration, a time of day (its next occurrence), or a date with a
+/// time.
 fn until(text: &str, now: Timestamp, model: &Model) -> Result<Timestamp, String> {
     if let Ok(lasting) = span(text) {
         if lasting < SignedDuration::from_secs(1) {
@@ -496,7 +499,7 @@ fn until(text: &str, now: Timestamp, model: &Model) -> Result<Timestamp, String>
     if at > now {
         return Ok(at);
     }
-    // A time that is already past today means tomorrow.
+    // A time of day that is already past means tomorrow.
     let is_of_day = !text.contains('-') && text.contains(':');
     let next = at.to_zoned(model.target_info.zone.clone()).tomorrow();
     match next {
@@ -507,8 +510,8 @@ fn until(text: &str, now: Timestamp, model: &Model) -> Result<Timestamp, String>
     }
 }
 
-/// Reads the arguments of `incident`: at most two times, each of at most two words, then at most one file
-/// name.
+/// Parses the arguments of `:incident`: at most two times, each of one or two words, then at most
+/// one file name.
 fn incident<'w>(
     words: &[&'w str],
     now: Timestamp,
@@ -545,7 +548,7 @@ fn incident<'w>(
     }
 }
 
-/// Reads a duration.
+/// Parses a duration, such as `4h`.
 fn span(text: &str) -> Result<SignedDuration, String> {
     let interval = crate::api::interval::Interval::from(text);
     let lasting = interval.duration().map_err(|error| error.to_string())?;
@@ -555,7 +558,7 @@ fn span(text: &str) -> Result<SignedDuration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::snapshot_test::SnapshotTest;
+    use crate::snapshot_test::SnapshotTest;
 
     #[test]
     fn an_incident_has_a_start_an_end_and_a_file() {

@@ -1,30 +1,30 @@
-//! The line on which the user confirms a plan. `engine::confirmation` decides what the user types.
+//! The input line with which the user confirms a plan. `engine::confirmation` decides what the user
+//! must type.
 
 use crossterm::event::KeyEvent;
 use tui_textarea::TextArea;
 
 use crate::engine::confirmation::{Accepted, Answer, Confirmation};
 
-/// The line of a confirmation, while the user types it.
+/// The state of the input line that confirms a plan.
 #[derive(Debug)]
 pub struct ConfirmationLine {
-    /// The required input.
+    /// The input that the plan requires, for example a typed name or only a key press.
     pub needed: Confirmation,
-    /// The typed text.
     pub text: TextArea<'static>,
-    /// Whether the line is open as an editor with several lines.
+    /// Whether the line is open as a multi-line editor.
     pub editor: bool,
-    /// Whether the Apply button is chosen instead of Cancel.
+    /// Whether the focus is on the Apply button; otherwise it is on Cancel.
     pub apply: bool,
-    /// The message that says which input is missing or wrong; None if there is nothing to report.
+    /// The message about missing or wrong input; None if there is nothing to report.
     pub complaint: Option<String>,
 }
 
 impl ConfirmationLine {
-    /// Starts with an empty line.
+    /// Creates an empty line for this confirmation.
     pub fn new(needed: Confirmation) -> Self {
         let mut text = TextArea::default();
-        // A single line needs no underline to be visible.
+        // A single line is visible without the underline of `TextArea`.
         text.set_cursor_line_style(ratatui::style::Style::new());
         Self {
             needed,
@@ -35,10 +35,10 @@ impl ConfirmationLine {
         }
     }
 
-    /// Rebuilds the line for a new size of the terminal: the text area keeps its old scroll position, although
-    /// there may now be room for more text.
+    /// Rebuilds the text area after the terminal changed its size. Otherwise it keeps its old
+    /// scroll position, even if the whole text now fits.
     pub fn resized(&mut self) {
-        // The message may be about the old size.
+        // The message may refer to the old size.
         self.complaint = None;
         let cursor = self.text.cursor();
         let (row, column) = (cursor.0, cursor.1);
@@ -51,29 +51,29 @@ impl ConfirmationLine {
             .move_cursor(tui_textarea::CursorMove::Jump(to(row), to(column)));
     }
 
-    /// Inserts the text that the user typed before the plan was made again.
+    /// Restores the text that the user had typed before bowline computed the plan again.
     pub fn retype(&mut self, text: &str) {
         self.editor = text.contains('\n');
         self.text.insert_str(text);
     }
 
-    /// Returns the typed text, with line breaks between its lines.
+    /// Returns the typed text; `\n` separates its lines.
     pub fn typed(&self) -> String {
         self.text.lines().join("\n")
     }
 
-    /// Returns whether keys are typed into the line.
+    /// Returns whether the line takes key presses as text.
     pub fn takes_text(&self) -> bool {
         !self.needed.is_key() || self.editor
     }
 
-    /// Passes a key to the line.
+    /// Passes a key press to the text area, and removes the message.
     pub fn input(&mut self, key: KeyEvent) {
         self.complaint = None;
         super::prompt::edit(&mut self.text, key);
     }
 
-    /// Inserts pasted text; unless the editor is open, only one line of it.
+    /// Inserts pasted text. Unless the editor is open, inserts only the first line of it.
     pub fn paste(&mut self, text: &str) {
         self.complaint = None;
         let text = crate::text::clean(text);
@@ -83,8 +83,8 @@ impl ConfirmationLine {
         };
     }
 
-    /// Checks the typed text or the pressed key. Returns None and shows a message if input is missing. `shown`
-    /// says whether the user has seen the differences that the plan causes.
+    /// Checks the typed text or the pressed key. Returns None and sets the message if input is
+    /// missing or wrong. `shown` says whether the user has seen the diff of the plan.
     pub fn accept(&mut self, shown: bool) -> Option<Accepted> {
         let typed = self.typed();
         let typed = typed.as_str();

@@ -1,8 +1,9 @@
-//! The requests of the UI to the runner and the event loop, and the answers to them.
+//! The requests of the UI to the runner and to the event loop, and the answers to them.
 //!
-//! Effects are data: `update` returns them, the runner performs them in the background, and a test can
-//! inspect them. A request that gets an answer has a ticket. The model drops an answer whose ticket nobody
-//! waits for any more, so of several requests for the same data only the newest one is used.
+//! Effects are data: `update` returns them, the runner performs them in the background, and a test
+//! can inspect them. A request that gets an answer carries a ticket. The model ignores an answer if
+//! a newer request has replaced its ticket, so that only the newest of several requests for the
+//! same data takes effect.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,63 +23,60 @@ use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::service::{self, Command, Confirmed, PlannedCommand};
 use crate::text::quoted;
 
-/// The number of a request; its answer carries the same number.
+/// The number of a request. The answer carries the same number.
 pub type Ticket = u64;
 
-/// A request of the UI to the outside.
+/// A request of the UI to the runner or to the event loop.
 #[derive(Debug)]
 pub enum Effect {
-    /// Leave the program.
     Quit,
-    /// Suspend the program until the shell resumes it.
+    /// Suspend the program until the shell continues it.
     Suspend,
-    /// Draw the whole screen again.
+    /// Draw every cell of the terminal again.
     Redraw,
-    /// Put text on the user's clipboard.
+    /// Copy this text to the user's clipboard.
     Copy(String),
-    /// Make a plan, then compute the differences that it causes.
+    /// Make a plan for this command, then compute the diff that it causes.
     Plan(Ticket, Box<Command>),
-    /// Apply a confirmed plan.
     Apply(Ticket, Box<Confirmed>),
-    /// Push the branch that receives the commits: to the named remote, or else to the remote of the branch.
+    /// Push the branch that receives the commits. The text is the name of the remote; None for the
+    /// remote of the branch.
     Push(Ticket, Option<String>),
-    /// Cancel the request with this ticket: reading stops at once, applying a plan stops before the next object.
+    /// Cancel the request with this ticket. Reading stops at once; applying a plan stops before the
+    /// next object.
     Cancel(Ticket),
-    /// Read the revisions of a ReleasePin.
+    /// Read the revisions of the ReleasePin of this cell.
     Revisions(Ticket, Place),
-    /// Compute a comparison.
     Compare(Ticket, Box<Comparison>),
-    /// Read the audit trail and verify it.
+    /// Read the audit trail, and verify that nobody rewrote it.
     Record(Ticket),
-    /// Ask the server in which environments the user may change ReleasePins.
+    /// Ask the server in which of these environments the user may change ReleasePins.
     Rights(Ticket, Vec<String>),
     /// List the namespaces that the user can switch to.
     Namespaces(Ticket),
-    /// Read an object as text.
+    /// Read an object, and return it as YAML.
     Describe(Ticket, Object),
-    /// Write a text to a new file.
+    /// Write a text to a new file at this path.
     Export(Ticket, PathBuf, String),
-    /// Connect to another context or namespace.
+    /// Connect to another context or namespace in the background.
     Connect(Ticket, Destination),
-    /// Switch to the target that bowline has connected to. The model shows this target already.
+    /// Watch the target that bowline has connected to. The model has already switched to this
+    /// target.
     Switch,
-    /// Use another theme.
+    /// Load and use the theme with this name.
     Theme(String),
-    /// Allow writes on a protected context for this duration; zero ends the permission.
+    /// Allow writes to a protected context for this duration; zero ends the permission at once.
     Arm(std::time::Duration),
 }
 
 /// A component in an environment: a cell of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The component.
     pub component: Arc<str>,
-    /// The environment.
     pub environment: Arc<str>,
 }
 
 impl Place {
-    /// Returns the cell of a component in an environment.
     pub fn new(component: &str, environment: &str) -> Self {
         Self {
             component: component.into(),
@@ -87,41 +85,32 @@ impl Place {
     }
 }
 
-/// A comparison that the user asks for.
+/// A comparison that the user requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// The two sides.
     pub what: Compared,
-    /// Whether the comparison includes noise.
+    /// Whether the comparison includes noise: fields that only servers and controllers write.
     pub noise: bool,
 }
 
 /// The two sides of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// The manifests of a component in two environments.
+    /// The manifests of one component in two environments.
     Environments {
-        /// The component.
         component: String,
-        /// The environment of the left side.
         from: String,
-        /// The environment of the right side.
         to: String,
     },
-    /// The manifests of two revisions of a ReleasePin.
+    /// The manifests of two revisions of one ReleasePin.
     Revisions {
-        /// The component and its environment.
+        /// The cell of the ReleasePin.
         place: Place,
-        /// The older revision.
         from: i64,
-        /// The newer revision.
         to: i64,
     },
-    /// The contents of two releases.
     Releases {
-        /// The release of the left side.
         from: String,
-        /// The release of the right side.
         to: String,
     },
     /// The desired manifests and the live objects of a cell.
@@ -129,7 +118,7 @@ pub enum Compared {
 }
 
 impl Compared {
-    /// Returns the command line that makes the same comparison.
+    /// Returns the `bowline diff` command line that makes the same comparison.
     pub fn command_line(&self) -> String {
         let number = |number: &i64| number.to_string();
         let words: Vec<String> = match self {
@@ -172,7 +161,7 @@ impl Compared {
         format!("bowline diff {}", words.join(" "))
     }
 
-    /// Returns the cell of the newer side; None for two releases.
+    /// Returns the cell of the right (newer) side; None if two releases are compared.
     pub fn place(&self) -> Option<Place> {
         match self {
             Self::Environments { component, to, .. } => Some(Place::new(component, to)),
@@ -182,30 +171,26 @@ impl Compared {
     }
 }
 
-/// An object that a screen shows as text.
+/// An object that the describe screen shows as text, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Object {
-    /// A release.
     Release(String),
-    /// A ReleasePin.
     Pin(String),
-    /// A snapshot.
     Snapshot(String),
-    /// An audit entry.
     Entry(String),
 }
 
-/// The target to connect to.
+/// The context and the namespace to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// A context of the kubeconfig; None for the current one.
+    /// A context of the kubeconfig; None for the current context.
     pub context: Option<String>,
-    /// A namespace; None for the namespace of the context.
+    /// A namespace; None for the default namespace of the context.
     pub namespace: Option<String>,
 }
 
 impl Destination {
-    /// Returns the destination in words.
+    /// Describes the destination for messages.
     pub fn words(&self) -> String {
         match (&self.context, &self.namespace) {
             (Some(context), _) => format!("context {context}"),
@@ -215,41 +200,36 @@ impl Destination {
     }
 }
 
-/// The answer to a request.
+/// The answer of the runner to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// A plan, or the reason why there is none.
+    /// The plan, or the reason why there is no plan.
     Planned(Result<Box<Planned>, Refused>),
-    /// The differences that the plan causes, one per change.
+    /// The diffs that the plan causes.
     Shown(Result<Previews, String>),
-    /// The result of applying a plan, or the reason why nothing was applied.
+    /// The result of applying a plan, or the reason why bowline applied nothing.
     Applied(Result<service::Outcome, Refused>),
-    /// The revisions of a ReleasePin.
     Revisions(Result<Box<Revisions<Pinned>>, String>),
-    /// A comparison.
     Compared(Result<Box<Compare>, String>),
-    /// The audit trail.
     Record(Result<Box<Record>, String>),
-    /// The environments in which the user may change ReleasePins; the error is the reason why not.
+    /// By environment: whether the user may change ReleasePins there. The error is the reason why
+    /// not.
     Rights(BTreeMap<String, Result<(), String>>),
-    /// The namespaces that the user can switch to.
     Namespaces(Result<Vec<String>, String>),
-    /// An object as text.
+    /// The text of an object, or the error from reading it.
     Described(Result<String, String>),
-    /// The path of the written file, or the error.
+    /// The path of the written file, or the error from writing it.
     Exported(Result<PathBuf, String>),
-    /// The result of a push.
     Pushed(Result<Pushed, Refused>),
-    /// The state of the work tree, if the target is a repository.
+    /// The state of the work tree; sent only if the target is a repository.
     WorkTree(Box<WorkTree>),
 }
 
-/// A plan, with the changed files if the target is a repository.
+/// A plan, and the changed files if the target is a repository.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The plan of the command.
     pub prepared: Box<PlannedCommand>,
-    /// The changed files; None if the target is a server.
+    /// The files that the plan changes; None if the target is a server.
     pub files: Option<Arc<Proposal>>,
 }
 
@@ -265,68 +245,65 @@ impl From<PlannedCommand> for Planned {
 /// The state of the work tree of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkTree {
-    /// The branch, its distance from the upstream, the uncommitted files, and an unfinished merge or rebase.
+    /// The branch, its distance from the upstream, the uncommitted files, and whether a merge or
+    /// rebase is unfinished.
     pub state: State,
-    /// The remotes.
+    /// The names of the remotes.
     pub remotes: Vec<String>,
-    /// The ReleasePins that a sparse checkout leaves out.
+    /// The ReleasePins that a sparse checkout leaves out, or that bowline cannot read.
     pub left_out: Vec<LeftOutPin>,
-    /// Whether the repository has no object of bowline.
+    /// Whether the repository contains no object of bowline.
     pub plain: bool,
-    /// The error from reading the cluster beside the repository; None if bowline read it, or if there is no
-    /// cluster.
+    /// The error from reading the cluster that belongs to the repository; None if bowline read it,
+    /// or if there is no such cluster.
     pub cluster_trouble: Option<String>,
 }
 
-/// The reason why there is no plan, and hints.
+/// The reasons why bowline made no plan, with hints for the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refused {
-    /// The reasons why there is no plan.
     pub why: Vec<String>,
-    /// The rules that refuse the plan; their hints name keys.
+    /// The violated rules. The hints of a rule name keys.
     pub refusals: Vec<Refusal>,
-    /// Hints that belong to no refusal.
+    /// Hints that belong to no rule.
     pub hints: Vec<String>,
     /// Whether the user can continue by choosing a revision.
     pub chooses_revision: bool,
 }
 
-/// The differences that a plan causes in its environments.
+/// The diffs that a plan causes in its environments.
 #[derive(Clone, Debug)]
 pub struct Previews {
-    /// The plan, with the facts that the comparison added.
+    /// The plan, with the facts that computing the diffs has added.
     pub prepared: Box<PlannedCommand>,
-    /// The difference of each change; None if the change makes no difference in its environment.
+    /// The diff of each change, in the order of the plan; None if a change makes no difference.
     pub diffs: Vec<Option<Diff>>,
 }
 
-/// Two sides and how they differ.
+/// Two sides of a comparison, and their differences.
 #[derive(Clone, Debug)]
 pub struct Compare {
-    /// The left side.
     pub before: Half,
-    /// The right side.
     pub after: Half,
     /// The differences, with the full text of each object that differs.
     pub diff: Diff,
-    /// Notes from reading the two sides.
+    /// Warnings and remarks from reading the two sides.
     pub notes: Vec<String>,
 }
 
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Half {
-    /// The title of the side.
     pub what: String,
-    /// The time of the reading.
+    /// The time at which bowline read the side.
     pub read: Timestamp,
 }
 
-/// The audit trail and its verification.
+/// The audit trail and the result of its verification.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// All entries of the namespace.
+    /// All audit entries of the namespace.
     pub entries: Vec<AuditEntry>,
-    /// The result of the verification: whether anybody rewrote an entry.
+    /// The result of the verification: whether somebody rewrote an entry.
     pub verdict: Verdict,
 }

@@ -1,12 +1,15 @@
-//! Converts a key that opens a plan, together with the selection, to the command to plan.
+//! Converts the key press that opens a plan, together with the selection, to the command to plan.
 
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::action::Action;
 use crate::api::hold::Hold;
 use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::{Key, World};
+use crate::model::{Subject, TargetInfo};
+use crate::prompt::Choice;
 use crate::subjects::release_pin::actions::gc::Gc;
 use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::actions::pin::{PinHold, Unpin};
@@ -17,11 +20,8 @@ use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::rules::{Refusal, Step};
 use crate::subjects::service::Command;
 use crate::subjects::{self, workload};
-use crate::tui::action::Action;
-use crate::tui::model::{Subject, TargetInfo};
-use crate::tui::prompt::Choice;
 
-/// Returns the message about a selection that has no environment.
+/// Returns the message for a selection that has no environment, or more than one.
 fn nowhere(subject: &Subject) -> String {
     match &subject.release {
         Some(release) => format!("{release} runs in no environment; select a cell of the matrix"),
@@ -32,12 +32,11 @@ fn nowhere(subject: &Subject) -> String {
     }
 }
 
-/// The command to plan, or a choice between several commands.
+/// The result for an action that opens a plan: one command, or a choice between several.
 #[derive(Debug)]
 pub enum Wanted {
-    /// One command.
     Command(Command),
-    /// A choice that the user has to make.
+    /// Several commands are possible, so the user has to choose one.
     Choice(Choice),
 }
 
@@ -47,7 +46,8 @@ impl From<planner::Order> for Wanted {
     }
 }
 
-/// Returns the command or the choice for an action, or the reason why the selection allows none.
+/// Returns the command or the choice for an action; the error says why the selection does not allow
+/// the action.
 pub fn of(
     action: Action,
     subject: &Subject,
@@ -93,7 +93,8 @@ pub fn of(
     }
 }
 
-/// Returns the command if there is only one option, or a choice between several; None without options.
+/// Returns the command if there is only one option, or a choice if there are several; None if there
+/// is no option.
 fn one_of(question: &str, mut options: Vec<(String, Command)>) -> Option<Wanted> {
     match options.len() {
         0 => None,
@@ -106,7 +107,7 @@ fn one_of(question: &str, mut options: Vec<(String, Command)>) -> Option<Wanted>
     }
 }
 
-/// Returns the components and the environment that are selected or marked.
+/// Returns the selected or marked components, and their environment; the error says what to select.
 fn places(subject: &Subject) -> Result<(&[Arc<str>], &str), String> {
     if subject.components.is_empty() {
         return Err("select a component first".to_owned());
@@ -116,8 +117,8 @@ fn places(subject: &Subject) -> Result<(&[Arc<str>], &str), String> {
     Ok((&subject.components, environment))
 }
 
-/// Returns the subject without the components that are not deployed in its environment. If none is deployed,
-/// returns the subject unchanged.
+/// Returns the subject without the components that are not deployed in its environment. If no
+/// component is deployed there, returns the subject unchanged.
 pub fn deployed(subject: &Subject, world: &World, target_info: &TargetInfo) -> Subject {
     let mut deployed = subject.clone();
     let Some(environment) = subject.environment.as_deref() else {
@@ -133,7 +134,8 @@ pub fn deployed(subject: &Subject, world: &World, target_info: &TargetInfo) -> S
     deployed
 }
 
-/// Returns the holds of a subject in an environment; None if the subject is not deployed there.
+/// Returns the holds of a component or workload in an environment; None if it is not deployed
+/// there.
 fn holds_of<'w>(world: &'w World, key: &Key, environment: &str) -> Option<&'w [Hold]> {
     if let Some(row) = world.workload(key) {
         let column = workload::matrix::column(world, &row.key.namespace);
@@ -142,7 +144,7 @@ fn holds_of<'w>(world: &'w World, key: &Key, environment: &str) -> Option<&'w [H
     world.pin_of(key, environment).map(|pin| &*pin.holds)
 }
 
-/// Builds a command with one action per component.
+/// Builds one command that runs the same action on each component.
 fn for_each(components: &[Arc<str>], order: impl Fn(String) -> planner::Order) -> Command {
     let mut orders: Vec<planner::Order> = components
         .iter()
@@ -154,7 +156,8 @@ fn for_each(components: &[Arc<str>], order: impl Fn(String) -> planner::Order) -
     })
 }
 
-/// The durations of a hold that the user can choose, in hours; None for a hold without an end.
+/// The durations of a hold that the user can choose: the label, and the number of hours (None for a
+/// hold without an end).
 const LASTING: [(&str, Option<i64>); 6] = [
     ("until unpinned", None),
     ("1 hour", Some(1)),
@@ -164,7 +167,7 @@ const LASTING: [(&str, Option<i64>); 6] = [
     ("7 days", Some(7 * 24)),
 ];
 
-/// Builds the choice of the duration of a hold.
+/// Builds the choice between the durations of a hold.
 fn holds(subject: &Subject, now: Timestamp) -> Result<Wanted, String> {
     let (components, environment) = places(subject)?;
     let question = match components {
@@ -185,8 +188,8 @@ fn holds(subject: &Subject, now: Timestamp) -> Result<Wanted, String> {
     }))
 }
 
-/// Builds the command that pins the selected or marked components; `until` is the end of the holds, None for no
-/// end.
+/// Builds the command that pins the selected or marked components. `until` is the end of the holds;
+/// None for holds without an end.
 pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Command, String> {
     let (components, environment) = places(subject)?;
     Ok(for_each(components, |component| {
@@ -210,8 +213,8 @@ fn undo(subject: &Subject) -> Result<Wanted, String> {
     })))
 }
 
-/// Builds the command that undoes the last action on each of these cells, given as component and environment; None
-/// without cells.
+/// Builds the command that undoes the last action on each of these cells, given as (component,
+/// environment); None if the list is empty.
 pub fn undo_of(places: &[(String, String)]) -> Option<Command> {
     let undo = |(component, environment): &(String, String)| {
         planner::Order::Undo(Undo {
@@ -226,7 +229,8 @@ pub fn undo_of(places: &[(String, String)]) -> Option<Command> {
     }
 }
 
-/// Builds the command that unpins each marked component that has exactly one hold.
+/// Builds the command that unpins each marked component. Components without a hold are left out; a
+/// component with several holds is an error.
 fn unhold_all(
     subject: &Subject,
     world: &World,
@@ -259,8 +263,8 @@ fn unhold_all(
     })))
 }
 
-/// Builds the command that promotes from the selected environment to the next one; a choice if there are several
-/// next environments.
+/// Builds the command that promotes from the selected environment to the next one in the pipeline.
+/// Returns a choice if there are several next environments.
 fn promote(subject: &Subject, world: &World, target_info: &TargetInfo) -> Result<Wanted, String> {
     let (_, environment) = places(subject)?;
     if let Some(fault) = world.pipeline_fault(&target_info.namespace) {
@@ -299,8 +303,9 @@ pub fn promote_to(subject: &Subject, to: &str) -> Result<Command, String> {
     })))
 }
 
-/// Builds the command that deploys a release into the environment under the cursor. The default release is a new
-/// one, made from the current definitions; the default environment is a first environment of the pipeline.
+/// Builds the command that deploys a release into the selected environment. Without `release`, it
+/// deploys a new release from the current definitions. Without a selected environment, it deploys
+/// into a first environment of the pipeline.
 pub fn deploy(
     subject: &Subject,
     release: Option<&str>,
@@ -334,7 +339,7 @@ pub fn deploy(
         .ok_or_else(|| "there is no environment to deploy to".to_owned())
 }
 
-/// Builds the command that unpins the component; a choice if there are several holds.
+/// Builds the command that unpins the component, or a choice if it has several holds.
 fn unhold(
     component: &str,
     environment: &str,
@@ -357,8 +362,8 @@ fn unhold(
         .ok_or_else(|| format!("{component} has no hold in {environment}"))
 }
 
-/// Builds the command with which an action removes the cause of a refusal; a choice if several commands are
-/// possible.
+/// Builds the command that removes the cause of a refusal, for example unpins a held component.
+/// Returns a choice if several commands are possible.
 pub fn remedy(
     action: Action,
     refusals: &[Refusal],
@@ -433,8 +438,8 @@ pub fn remedy(
         .ok_or_else(|| format!("{} has no effect on this screen", action.word()))
 }
 
-/// Returns why an action is not possible on a workload; None for other actions and for components. `name` is the
-/// name of a row.
+/// Returns the reason why an action cannot run on a workload; None if it can, or if `name` (the
+/// name of a row) is a component.
 pub(super) fn not_for_workloads(action: Action, name: &str) -> Option<String> {
     use Action::{Deploy, MarkBad, MarkGood, Promote};
     let is_workload = subjects::matrix::named("", name).is_some();
@@ -446,7 +451,8 @@ pub(super) fn not_for_workloads(action: Action, name: &str) -> Option<String> {
     })
 }
 
-/// Builds the command that marks the selected release, or else the effective release under the cursor.
+/// Builds the command that marks the selected release, or else the effective release of the
+/// selected cell.
 fn mark(
     subject: &Subject,
     world: &World,
@@ -465,8 +471,8 @@ fn mark(
     Ok(Wanted::Command(Command::Mark(Mark { release, verdict })))
 }
 
-/// Returns the reason why the user may not change the environment of a command; None if the user may, or if
-/// bowline does not know it yet.
+/// Returns the reason why the user may not change the environment of a command; None if the user
+/// may, or if bowline has not checked it yet.
 pub fn denied(target_info: &TargetInfo, command: &Command) -> Option<String> {
     match command {
         Command::Change(order) => denied_move(target_info, order),
@@ -494,7 +500,7 @@ fn denied_move(target_info: &TargetInfo, order: &planner::Order) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::snapshot_test::{SnapshotTest, fleet, target_info};
+    use crate::snapshot_test::{SnapshotTest, fleet, target_info};
 
     #[test]
     fn without_an_environment_an_action_says_why() {

@@ -1,14 +1,15 @@
-//! Hints for refusals in the terminal UI: they name keys.
+//! Hints for refused plans in the terminal UI. They name keys, not command lines.
 
 use super::action::{Action, Mode};
 use super::keymap::Keymap;
 use super::model::TargetInfo;
 use crate::subjects::release_pin::rules::{Refusal, Step};
 
-/// The modes of the screen of a refused plan; the hints name keys of these modes.
+/// The modes of the screen that shows a refused plan. Hints name keys of these modes.
 pub const REFUSED: &[Mode] = &[Mode::Plan, Mode::List, Mode::Global];
 
-/// Returns the action of a hint that opens another plan, and its label in the footer.
+/// Returns the action whose plan removes the cause of a refusal, with the label of the action in
+/// the footer. None if no action does.
 pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
     match refusal {
         Refusal::NoPin {
@@ -25,11 +26,11 @@ pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
     }
 }
 
-/// Returns the next step for the user: it names a key, or a command line if no key does the same.
-pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Option<String> {
+/// Returns the next step for the user. It names a key, or a command line if no key does the same.
+pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Vec<String> {
     let key = |action| keymap.keys_or_word(REFUSED, action);
     let again = || key(Action::PlanAgain);
-    Some(match refusal {
+    vec![match refusal {
         Refusal::NoPin {
             step, environment, ..
         } => match (step, step.target() == environment) {
@@ -45,11 +46,18 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Optio
                 key(Action::Promote)
             ),
         },
-        Refusal::NoRelease { .. } => format!("{} lists the releases", key(Action::GoReleases)),
-        Refusal::Bad { .. } => format!(
-            "choose another release; {} marks this one good again",
-            key(Action::MarkGood)
-        ),
+        Refusal::NoRelease { .. } | Refusal::Deleting { .. } => {
+            format!("{} lists the releases", key(Action::GoReleases))
+        }
+        Refusal::Bad { .. } => {
+            return vec![
+                format!(
+                    "choose another release: {} lists them",
+                    key(Action::GoReleases)
+                ),
+                format!("{} marks this release good", key(Action::MarkGood)),
+            ];
+        }
         Refusal::NoPath { from, leads, .. } => match leads.is_empty() {
             true => format!("no path starts at {from}"),
             false => format!("the paths from {from} lead to {}", leads.join(", ")),
@@ -63,7 +71,7 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Optio
                 key(Action::Promote)
             ),
         },
-        Refusal::NoPipeline { .. } => "apply a DeploymentPipeline".to_owned(),
+        Refusal::NoPipeline { .. } => "create a DeploymentPipeline".to_owned(),
         Refusal::Unready { .. } => format!("wait until it is ready; {} plans again", again()),
         Refusal::Held {
             component,
@@ -86,14 +94,14 @@ pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Optio
             key(Action::GoRevisions),
             key(Action::Rollback)
         ),
-        other => return other.hint(&|line| target_info.aimed(line.to_owned())),
-    })
+        other => return other.hints(&|line| target_info.aimed(line.to_owned())),
+    }]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::snapshot_test;
+    use crate::snapshot_test;
 
     #[test]
     fn hints_name_the_keys_of_the_keymap() {
@@ -102,11 +110,9 @@ mod tests {
         };
         for (name, key) in [("default", "A"), ("emacs", "ctrl-x A")] {
             let keymap = Keymap::built_in(name).unwrap();
-            let expected = format!("choose another release; {key} marks this one good again");
-            assert_eq!(
-                of(&refusal, &keymap, &snapshot_test::target_info()),
-                Some(expected)
-            );
+            let expected = format!("{key} marks this release good");
+            let hints = of(&refusal, &keymap, &snapshot_test::target_info());
+            assert_eq!(hints.last(), Some(&expected));
         }
     }
 
@@ -119,8 +125,10 @@ mod tests {
         };
         let keymap = Keymap::built_in("default").unwrap();
         assert_eq!(
-            of(&refusal, &keymap, &snapshot_test::target_info()).unwrap(),
-            "to remove it: bowline delete releasepins.openchoreo.dev cart-dev --context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop"
+            of(&refusal, &keymap, &snapshot_test::target_info()),
+            [
+                "to remove the deployment: bowline delete releasepins.openchoreo.dev cart-dev --context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop"
+            ]
         );
     }
 }

@@ -1,7 +1,8 @@
-//! Chooses the theme, the keymap and the characters: first by the flags, then by the user's files, then by the
-//! terminal.
+//! Chooses the theme, the keymap and the character set: first from the flags, then from the user's
+//! files, then from the abilities of the terminal.
 //!
-//! A mistake never keeps bowline from starting: bowline reports it and uses the next source.
+//! A mistake in these settings never keeps bowline from starting: bowline reports it and uses the
+//! next source.
 
 use std::ffi::OsStr;
 
@@ -16,7 +17,6 @@ use super::terminal::osc::Rgb;
 use super::theme::{self, Background, Depth, Theme};
 use crate::connect::{Environment, Looks};
 
-/// Returns an environment variable.
 pub fn variable(environment: &Environment, name: &str) -> Option<String> {
     let value = environment.variables.get(OsStr::new(name));
     value.and_then(|value| value.to_str()).map(str::to_owned)
@@ -30,7 +30,8 @@ fn depth(environment: &Environment) -> Depth {
     )
 }
 
-/// Returns a theme by name, reduced to the colours that the terminal supports, and the mistakes in its file.
+/// Loads a theme by name, and reduces it to the colours that the terminal supports. Also returns
+/// the mistakes in its file. Fails if there is no theme with this name.
 pub fn theme(name: &str, environment: &Environment) -> Result<(Theme, Vec<String>), String> {
     let directory = environment.config_dir.as_deref();
     let known = theme::available(directory);
@@ -42,7 +43,8 @@ pub fn theme(name: &str, environment: &Environment) -> Result<(Theme, Vec<String
     Ok((theme.at(depth(environment)), faults))
 }
 
-/// Chooses theme, keymap and characters; also returns the mistakes in the user's files.
+/// Chooses the theme, the keymap and the character set. Also returns the mistakes in the user's
+/// files.
 pub fn look(
     start: &Start,
     wanted: &Looks,
@@ -87,8 +89,8 @@ pub fn look(
     (look, faults)
 }
 
-/// Returns the value of a setting in `config.toml`. Returns None if the setting is absent, or if its value is
-/// unknown; an unknown value is also added to `faults`.
+/// Returns the value of a setting in `config.toml`; None if the setting is absent or its value is
+/// unknown. An unknown value also adds a message to `faults`.
 fn configured<'w>(
     what: &str,
     wanted: &'w Option<(String, Place)>,
@@ -117,11 +119,11 @@ fn no_such(what: &str, name: &str, known: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::{Action, Mode};
     use crate::connect;
-    use crate::tui::action::{Action, Mode};
-    use crate::tui::theme::Role;
+    use crate::theme::Role;
 
-    /// Creates a configuration directory with a user's theme and this `config.toml`.
+    /// Creates a configuration directory with a theme file `mine` and this `config.toml`.
     fn home(config: &str) -> (tempfile::TempDir, Environment) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("themes")).unwrap();

@@ -1,9 +1,10 @@
 //! The terminal UI: shows which release is effective in which environment, and runs every action from the
 //! keyboard.
 //!
-//! A key goes through the [`keymap`] and becomes an [`action::Action`]. [`update`] is pure: it changes the
-//! [`model`] and returns the [`effect`]s to perform. Effects run in the background, and their results come
-//! back as events. Screens show only the state that the target's watches report, never an expected state.
+//! A key press goes through the [`keymap`] and becomes an [`action::Action`]. [`update`] is pure:
+//! it changes the [`model`] and returns the [`effect`]s to perform. The runner performs the effects
+//! in the background and sends their results back as events. Screens show only the state that the
+//! target's watches report, never an expected state.
 
 pub mod action;
 mod commands;
@@ -41,10 +42,15 @@ pub mod view;
 mod visible;
 mod widgets;
 
-/// Returns the descriptions of the commands and the texts of the tour, each with its name, for the test that
-/// checks all texts of bowline.
+// `crate::engine` is the engine in every package.
+use bowline_controllers as controllers;
 #[cfg(test)]
-pub(crate) fn texts() -> Vec<(String, String)> {
+use bowline_core::fixture;
+use bowline_core::{api, connect, engine, git, gitops, resolve, small_file, subjects, text};
+
+/// Returns all descriptions of commands and all texts of the tour, each with its name. A test
+/// checks the wording of all texts of bowline.
+pub fn texts() -> Vec<(String, String)> {
     let commands = commands::listing()
         .map(|(name, arguments, about)| (format!(":{name} {arguments}"), about.to_owned()));
     commands.chain(tour::texts()).collect()

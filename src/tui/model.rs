@@ -1,6 +1,6 @@
 //! The state of the UI: the target, the open screens, the running tasks.
 //!
-//! No function of this module draws or waits: `update` changes the model, and the screens show it.
+//! No function of this module draws or waits. `update` changes the model, and the screens draw it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,70 +21,69 @@ use crate::engine::world::feed::Touched;
 use crate::gitops::tree::LeftOutPin;
 use crate::subjects::service::Command;
 
-/// An input to `update`.
+/// An input to [`update`](super::update::update).
 #[derive(Debug)]
 pub enum Event {
-    /// A key was pressed.
     Key(crossterm::event::KeyEvent),
-    /// The user pasted text.
     Paste(String),
-    /// The terminal has a new size.
+    /// The terminal has a new size: columns and rows.
     Resize(u16, u16),
-    /// The mouse was used.
     Mouse(crossterm::event::MouseEvent),
-    /// The terminal gained or lost the focus.
     Focus(bool),
-    /// Objects changed in the read model.
+    /// These objects of the read model changed.
     World(Vec<Touched>),
-    /// The answer to a request.
+    /// The runner answers the request with this ticket.
     Answer(Ticket, Answer),
-    /// bowline connected to another target, or the error.
+    /// bowline has connected to another target, or failed to connect. The ticket is that of the
+    /// request.
     Connected(Ticket, Result<Box<TargetInfo>, String>),
     /// The server has reported the name of the user.
     Known(String),
-    /// Time has passed.
+    /// A timer ended: a displayed age changes, or an unfinished search continues.
     Tick,
 }
 
-/// The connected target, the user, and the user's rights there.
+/// The connected target, the user, and the rights of the user on the target.
 #[derive(Clone, Debug)]
 pub struct TargetInfo {
-    /// The name of the target.
+    /// The display name of the target.
     pub name: String,
-    /// The flags that select the target on any command line.
+    /// The flags that select the target on a command line.
     pub address: Address,
-    /// The namespace of the session.
     pub namespace: String,
-    /// The user name, as the server reports it.
+    /// The user name, as the server reports it; empty until the server answers.
     pub user: String,
-    /// The reason why writes are blocked; None if they are allowed.
+    /// The reason why bowline blocks writes; None if it allows them. [`TargetInfo::armed`] can
+    /// override it.
     pub readonly: Option<String>,
-    /// Whether the user can allow writes for some time.
+    /// Whether the context is protected: blocked for writes until the user allows them with
+    /// `:write`.
     pub protected: bool,
-    /// The time until which writes are allowed on a protected context.
+    /// The end of the permission to write to a protected context; None if there is no permission.
     pub armed: Option<Timestamp>,
-    /// Whether the data planes are simulated, so that nothing really runs.
+    /// Whether the data planes are simulated, so that no container runs.
     pub simulated: bool,
-    /// The repository; None if the target is a server.
+    /// The repository that is the target; None if the target is a server.
     pub repository: Option<RepositoryInfo>,
     /// The contexts that the user can switch to.
     pub contexts: Vec<Known>,
-    /// The namespaces of the target; empty until the target lists them.
+    /// The namespaces of the target; empty until the target has listed them.
     pub namespaces: Vec<String>,
-    /// Whether the user may change ReleasePins, by environment; the error is the reason why not. An environment is
-    /// missing until bowline has checked it.
+    /// By environment: whether the user may change ReleasePins there. The error is the reason why
+    /// not. The map has no entry for an environment that bowline has not checked yet.
     pub rights: BTreeMap<String, Result<(), String>>,
-    /// The time zone of displayed times.
+    /// The time zone in which screens show times.
     pub zone: TimeZone,
 }
 
 impl TargetInfo {
-    /// Adds the flags of the target to a command line of bowline, so that it works from any shell.
+    /// Adds the flags of the target to a `bowline` command line, so that it works in any shell.
     pub fn aimed(&self, line: String) -> String {
         self.address.bowline(&line)
     }
 
-    /// Adds the flags of the target to kubectl commands; returns none if kubectl cannot reach the target.
+    /// Adds the flags of the target to kubectl command lines. Returns an empty list if kubectl
+    /// cannot reach the target.
     pub fn kubectl(&self, lines: &[String]) -> Vec<String> {
         let lines = lines.iter();
         lines
@@ -96,18 +95,17 @@ impl TargetInfo {
 /// A repository that is the target of the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryInfo {
-    /// The state of the work tree; None until git has reported it.
+    /// The state of the work tree; None until bowline has read it.
     pub work_tree: Option<Box<WorkTree>>,
-    /// The directory that the user named.
     pub directory: String,
-    /// The branch that the user named for commits; None for the current branch.
+    /// The branch that the user named for the commits; None for the current branch.
     pub onto: Option<String>,
-    /// Whether a push is running.
     pub pushing: bool,
 }
 
 impl RepositoryInfo {
-    /// Describes the state in a few words; the flag marks a word that needs the user's attention.
+    /// Describes the state of the work tree in a few words. The flag is true for words that need
+    /// attention.
     pub fn words(&self) -> Vec<(String, bool)> {
         let Some(work_tree) = &self.work_tree else {
             return Vec::new();
@@ -142,8 +140,8 @@ impl RepositoryInfo {
 }
 
 impl TargetInfo {
-    /// Returns the ReleasePin of a component in an environment if a sparse checkout leaves it out, or if it
-    /// cannot be read.
+    /// Returns the ReleasePin of a cell if a sparse checkout leaves it out or if bowline cannot
+    /// read it; None if bowline has read it.
     pub fn left_out(&self, component: &str, environment: &str) -> Option<&LeftOutPin> {
         let work_tree = self
             .repository
@@ -156,13 +154,14 @@ impl TargetInfo {
         })
     }
 
-    /// Returns the reason why writes are blocked at a given time; None if they are allowed.
+    /// Returns the reason why bowline blocks writes at this time; None if it allows them.
     pub fn unwritable(&self, now: Timestamp) -> Option<&str> {
         let armed = self.armed.is_some_and(|until| now < until);
         self.readonly.as_deref().filter(|_| !armed)
     }
 
-    /// Formats a time: only the time of day for today, otherwise with the date.
+    /// Formats a time for display: only the time of day if it is on the same date as `now`,
+    /// otherwise with the date.
     pub fn clock(&self, at: Timestamp, now: Timestamp) -> String {
         let (at, now) = (
             at.to_zoned(self.zone.clone()),
@@ -176,45 +175,34 @@ impl TargetInfo {
     }
 }
 
-/// Colours, keys and characters.
+/// The theme, the keymap and the character set.
 pub struct Look {
-    /// The colours.
     pub theme: Theme,
-    /// The keys.
     pub keymap: Keymap,
-    /// The set of characters.
     pub glyphs: &'static Glyphs,
-    /// The names of the available themes, the user's own first.
+    /// The names of the available themes. The themes of the user come before the built-in ones.
     pub themes: Vec<String>,
 }
 
-/// The severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Information.
     Info,
-    /// An action succeeded.
     Done,
-    /// A warning.
     Warning,
-    /// An error.
     Error,
 }
 
-/// A message to the user, at the bottom of the screen.
+/// A message to the user at the bottom of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The text.
     pub text: String,
-    /// The severity.
     pub level: Level,
     /// The time at which the notice appeared.
     pub at: Timestamp,
 }
 
 impl Notice {
-    /// Returns the time at which the notice disappears: an error stays longer than a note, a long text longer
-    /// than a short one.
+    /// Returns the time at which the notice disappears. Errors and long texts stay longer.
     pub fn ends(&self) -> Timestamp {
         let seconds = match self.level {
             Level::Info | Level::Done => 5,
@@ -227,52 +215,49 @@ impl Notice {
     }
 }
 
-/// A connection to another target, while the screen still shows the old one.
+/// A connection to another target in the background, while the screens still show the old target.
 #[derive(Clone, Debug)]
 pub struct Connecting {
-    /// The ticket of the request for the connection.
+    /// The ticket of the request to connect.
     pub ticket: Ticket,
-    /// The name of the destination.
+    /// The destination in words, for messages.
     pub place: String,
-    /// The target, once bowline is connected and waits for the user to switch; None until then.
+    /// The connected target, which waits until the user switches to it; None while connecting.
     pub target_info: Option<Box<TargetInfo>>,
 }
 
 /// The state of the UI.
 pub struct Model {
-    /// The connected target.
     pub target_info: TargetInfo,
-    /// Colours, keys and characters.
     pub look: Look,
-    /// The open screens, the front one last; the matrix is always the first.
+    /// The open screens; the front screen is the last. The first is always the matrix.
     pub stack: Vec<Screen>,
-    /// The screens that the user can return to after going back, the next one last.
+    /// The screens that the user left by going back. The last one is opened first when the user
+    /// goes forward.
     pub forth: Vec<Screen>,
-    /// The prompt or choice over the front screen.
+    /// The open prompt or choice; it receives the keys before the front screen.
     pub over: Option<Over>,
-    /// The keys of a chord so far.
+    /// The keys pressed so far in an unfinished chord.
     pub pressed: Vec<Key>,
-    /// The latest notice; None if there is no notice.
+    /// The latest notice, if any; it may have expired.
     pub notice: Option<Notice>,
-    /// The connection to another target, until the user has switched to it.
+    /// The connection to another target in the background; None after the switch.
     pub connecting: Option<Connecting>,
-    /// Running and finished tasks.
+    /// The running and the finished tasks.
     pub tasks: Vec<Task>,
-    /// The command log.
     pub log: Vec<Logged>,
-    /// The typed commands and filters, the newest last.
+    /// The history of the prompts: typed commands and filters, the newest last.
     pub typed: Vec<String>,
     /// The size of the terminal: columns and rows.
     pub size: (u16, u16),
-    /// Whether the terminal has the focus.
     pub focused: bool,
-    /// The tour of the demo; None while it is off.
+    /// The tour of the demo; None if it is off.
     pub tour: Option<super::tour::Tour>,
     pub(super) tickets: Ticket,
 }
 
 impl Model {
-    /// Starts with the matrix.
+    /// Creates a model that shows the matrix.
     pub fn new(target_info: TargetInfo, look: Look, size: (u16, u16)) -> Self {
         Self {
             target_info,
@@ -293,26 +278,25 @@ impl Model {
         }
     }
 
-    /// Returns the front screen.
     pub fn front(&self) -> &Screen {
         self.stack.last().expect("BUG: the matrix is always there")
     }
 
-    /// Returns whether the user is in the middle of a plan, a prompt or a chord. Then bowline does not switch to
-    /// another target, because the next keys are meant for the current one.
+    /// Returns whether the user is in the middle of a plan, a prompt or a chord. bowline then does
+    /// not switch to another target, because the next key is meant for the current target.
     pub fn is_occupied(&self) -> bool {
         let is_plan = |screen: &Screen| matches!(screen, Screen::Plan(_));
         self.over.is_some() || !self.pressed.is_empty() || self.stack.iter().any(is_plan)
     }
 
-    /// Records that the terminal has drawn the current model.
+    /// Records that the terminal has shown the current model. A plan accepts its confirmation only
+    /// after that.
     pub fn was_drawn(&mut self) {
         if let Some(Screen::Plan(plan)) = self.stack.last_mut() {
             plan.was_drawn();
         }
     }
 
-    /// Returns the matrix.
     pub fn matrix(&self) -> &matrix::State {
         match self.stack.first() {
             Some(Screen::Matrix(matrix)) => matrix,
@@ -321,27 +305,24 @@ impl Model {
     }
 }
 
-/// The input of a screen for one event, and its output: effects and requests to the model.
+/// The input and the output of a screen while it handles one event.
 pub struct Turn<'a> {
-    /// The read model.
+    /// The read model of the target.
     pub world: &'a World,
-    /// The current time, by the server's clock.
+    /// The current time, according to the server's clock.
     pub now: Timestamp,
-    /// The connected target.
     pub target_info: &'a TargetInfo,
     /// The size of the terminal: columns and rows.
     pub size: (u16, u16),
-    /// The size of the area that the screen draws on: columns and rows.
+    /// The size of the area in which the front screen draws: columns and rows.
     pub body: (u16, u16),
-    /// Colours, keys and characters.
     pub look: &'a Look,
-    /// Running and finished tasks.
+    /// The running and the finished tasks.
     pub tasks: &'a [Task],
-    /// The command log.
     pub log: &'a [Logged],
-    /// The effects to perform.
+    /// Output: the effects to perform.
     pub effects: Vec<Effect>,
-    /// The requests to the model.
+    /// Output: the requests that the model must fulfil.
     pub requests: Vec<ScreenRequest>,
     pub(super) tickets: &'a mut Ticket,
 }
@@ -349,63 +330,59 @@ pub struct Turn<'a> {
 /// A request of a screen to the model.
 #[derive(Debug)]
 pub enum ScreenRequest {
-    /// Open another screen in front.
+    /// Open this screen in front.
     Open(Box<Screen>),
-    /// Close the screen.
+    /// Close the screen that sent the request.
     Close,
-    /// Show a notice.
     Say(Level, String),
-    /// Make a plan for an action.
+    /// Open a plan for this command.
     Plan(Command),
-    /// Run an action, as if the user had pressed its key.
+    /// Run this action, as if the user had pressed its key.
     Run(super::action::Action),
-    /// Let the user choose.
+    /// Let the user choose between several commands.
     Choose(super::prompt::Choice),
-    /// Show an applied plan as a task after its screen is closed.
+    /// Show an applied plan as a task, because its screen closes.
     Follow(Box<Task>),
-    /// Add a line to the command log.
     Log(Logged),
-    /// Show the matrix at a past time.
+    /// Show the matrix at this past time.
     Travel(Timestamp),
-    /// Connect to another context or namespace.
+    /// Connect to another context or namespace in the background.
     Connect(Destination),
-    /// Open the command prompt with this text.
+    /// Open the command prompt with this text in it.
     Type(String),
-    /// Filter the rows of the front screen.
+    /// Filter the rows of the front screen by this text.
     Filter(String),
 }
 
 impl Turn<'_> {
-    /// Returns a new ticket.
+    /// Returns a new ticket for a request.
     pub fn ticket(&mut self) -> Ticket {
         *self.tickets += 1;
         *self.tickets
     }
 
-    /// Shows a notice.
     pub fn say(&mut self, level: Level, text: impl Into<String>) {
         self.requests.push(ScreenRequest::Say(level, text.into()));
     }
 
-    /// Opens a screen.
     pub fn open(&mut self, screen: Screen) {
         self.requests.push(ScreenRequest::Open(Box::new(screen)));
     }
 }
 
-/// The objects that an action applies to.
+/// The selection that an action applies to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The components: the marked ones, or else the selected one.
+    /// The names of the marked components, or of the selected one if none is marked.
     pub components: Vec<Arc<str>>,
-    /// The environment, if the selection has one.
+    /// The environment of the selection; None if it has none.
     pub environment: Option<Arc<str>>,
-    /// The release, if the selection has one.
+    /// The release of the selection; None if it has none.
     pub release: Option<String>,
 }
 
 impl Subject {
-    /// Returns the component, if there is exactly one.
+    /// Returns the component; None unless the selection has exactly one.
     pub fn component(&self) -> Option<&Arc<str>> {
         match self.components.as_slice() {
             [one] => Some(one),
@@ -413,7 +390,8 @@ impl Subject {
         }
     }
 
-    /// Returns the component and the environment, if there is exactly one of each.
+    /// Returns the cell of the component and the environment; None unless the selection has exactly
+    /// one of each.
     pub fn place(&self) -> Option<Place> {
         Some(Place {
             component: self.component()?.clone(),

@@ -9,7 +9,7 @@ use super::model::Model;
 use super::update::run;
 use crate::engine::world::World;
 
-/// Handles a mouse event.
+/// Handles a mouse event: the wheel runs the actions Up and Down.
 pub fn used(
     model: &mut Model,
     world: &World,

@@ -1,4 +1,4 @@
-//! The screens that actions open.
+//! Opens the screens that actions such as `go-releases` lead to.
 
 use std::path::PathBuf;
 
@@ -15,8 +15,8 @@ use super::update::front;
 use crate::engine::audit::Span;
 use crate::engine::world::{Key, World};
 
-/// Returns the request to open the screen of an action, or to show a notice why it cannot be opened. Returns None
-/// if the screen was open already and is in front now.
+/// Returns the request to open the screen of an action, or to show a notice if the screen cannot be
+/// opened. If the screen is already open, brings it to the front and returns None.
 pub fn screen(
     model: &mut Model,
     world: &World,
@@ -29,7 +29,7 @@ pub fn screen(
         .iter()
         .position(|screen| is_what(screen, action))
     {
-        // The screen is open already: go back to it.
+        // Go back to the open screen instead of opening a second one.
         model.stack.truncate(at + 1);
         return None;
     }
@@ -80,7 +80,8 @@ pub fn screen(
             };
             let environment = environment.clone();
             front(model, world, now, effects, |_, turn| {
-                // A workload has only one column, so bowline opens its revisions and not a component screen.
+                // A workload has only one environment, so bowline opens its revisions instead of a
+                // component screen.
                 let key = Key::new(&turn.target_info.namespace, &component);
                 if let (Some(_), Some(environment)) = (world.workload(&key), &environment) {
                     let place = Place::new(&component, environment);
@@ -124,7 +125,7 @@ pub fn screen(
     Some(ScreenRequest::Open(Box::new(opened)))
 }
 
-/// Returns whether a screen is the destination of an action.
+/// Returns whether the action leads to this screen.
 fn is_what(screen: &Screen, action: Action) -> bool {
     match screen {
         Screen::Matrix(_) => action == Action::GoMatrix,
@@ -143,8 +144,8 @@ fn is_what(screen: &Screen, action: Action) -> bool {
     }
 }
 
-/// Writes the timeline of a period to a file. If the audit trail is not read yet, opens its screen and writes
-/// the file after reading.
+/// Writes the timeline of a period to a file. If the audit screen is not open, opens it; the file
+/// is written after the audit trail is read.
 pub fn export(
     model: &mut Model,
     now: Timestamp,
@@ -172,12 +173,13 @@ pub fn export(
     ))))]
 }
 
-/// Returns whether an action opens the selected component.
+/// Returns whether the action opens the component under the cursor on the front screen.
 fn can_open(model: &Model, action: Action) -> bool {
     action == Action::GoComponent || matches!(model.front(), Screen::Matrix(_))
 }
 
-/// Returns the component and the environment under the cursor, whether or not rows are marked.
+/// Returns the cell under the cursor, and ignores the marks. The error tells the user to select a
+/// cell.
 fn place(model: &Model, world: &World) -> Result<Place, String> {
     let place = match model.front() {
         Screen::Matrix(matrix) => matrix.place(),

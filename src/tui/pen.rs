@@ -1,8 +1,9 @@
-//! The only way to draw on the screen: every text is cleaned and cut to the available width.
+//! The only way to draw on the screen: every text is cleaned of control characters and cut to the
+//! available width.
 //!
-//! A [`Sheet`] is an area of the screen; a [`Pen`] writes one line of the sheet from left to right. Every age goes
-//! through [`Sheet::age`], which records when the label of the age changes. If no event arrives before, bowline
-//! draws the screen again at that time.
+//! A [`Sheet`] is a rectangle of the screen; a [`Pen`] writes one line of it from left to right.
+//! Screens format every age with [`Sheet::age`], which records the time at which the text of the
+//! age changes. The event loop draws the screen again at that time, if no event comes earlier.
 
 use std::cell::{Cell, RefCell};
 
@@ -15,55 +16,53 @@ use super::terminal::links::{self, Link};
 use super::theme::{Role, Theme};
 use crate::text;
 
-/// The symbols of the screens, in Unicode or in ASCII.
+/// The symbols that screens draw, in one character set.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Glyphs {
-    /// The health Ready.
+    /// The health Ready of a cell.
     pub ready: &'static str,
-    /// The health Progressing.
+    /// The health Progressing of a cell.
     pub progressing: &'static str,
-    /// The health Degraded.
+    /// The health Degraded of a cell.
     pub degraded: &'static str,
-    /// A suspended workload.
+    /// The health of a suspended workload.
     pub suspended: &'static str,
-    /// An unknown health.
+    /// The health Unknown of a cell.
     pub unknown: &'static str,
-    /// A cell in which nothing is deployed.
+    /// An empty cell of the matrix: nothing is deployed.
     pub nothing: &'static str,
-    /// The character for a cell that is behind another environment.
+    /// A cell that is behind an earlier environment; the number of revisions follows.
     pub behind: &'static str,
-    /// An active hold.
+    /// A cell with an active hold.
     pub held: &'static str,
-    /// A hold that has expired.
+    /// A cell whose hold has expired.
     pub expired: &'static str,
     /// The revision that a rollback restores.
     pub back: &'static str,
     /// The arrow between an old and a new value.
     pub arrow: &'static str,
-    /// The character that marks the selected row.
+    /// The selected row.
     pub cursor: &'static str,
-    /// The character for a row that the user has marked.
+    /// A row that the user has marked.
     pub marked: &'static str,
-    /// A horizontal line.
+    /// A piece of a horizontal line.
     pub rule: &'static str,
-    /// A separator between words of a header.
+    /// The separator between words of a header.
     pub dot: &'static str,
-    /// A vertical line.
+    /// A piece of a vertical line.
     pub bar: &'static str,
-    /// A check mark.
     pub check: &'static str,
     /// The handle of a scrollbar.
     pub thumb: &'static str,
-    /// The arrow of a column that is sorted in ascending order.
+    /// The arrow at a column that is sorted in ascending order.
     pub rising: &'static str,
-    /// The arrow of a column that is sorted in descending order.
+    /// The arrow at a column that is sorted in descending order.
     pub falling: &'static str,
-    /// The text cursor.
     pub caret: &'static str,
 }
 
 impl Glyphs {
-    /// Returns the arrow of a sorted column.
+    /// Returns the arrow of the column by which the rows are sorted.
     pub fn sorted(&self, falling: bool) -> &'static str {
         match falling {
             true => self.falling,
@@ -72,7 +71,6 @@ impl Glyphs {
     }
 }
 
-/// The symbols for terminals with Unicode.
 pub const UNICODE: Glyphs = Glyphs {
     ready: "●",
     progressing: "◐",
@@ -97,7 +95,6 @@ pub const UNICODE: Glyphs = Glyphs {
     caret: "█",
 };
 
-/// The symbols for terminals without Unicode.
 pub const ASCII: Glyphs = Glyphs {
     ready: "*",
     progressing: "~",
@@ -122,7 +119,7 @@ pub const ASCII: Glyphs = Glyphs {
     caret: "_",
 };
 
-/// Returns the most similar ASCII character.
+/// Returns the ASCII character that is most similar to a Unicode character.
 fn ascii(character: char) -> char {
     match character {
         text::ELLIPSIS => '~',
@@ -138,31 +135,28 @@ fn ascii(character: char) -> char {
     }
 }
 
-/// The information about a frame that is not in the cells of the buffer.
+/// Data of a frame that is not in the cells of the buffer.
 #[derive(Default)]
 pub struct Notes {
-    /// The earliest time at which a drawn label changes.
+    /// The earliest time at which a drawn label, such as an age, changes; None if no label changes.
     pub turns: Cell<Option<Timestamp>>,
-    /// The cells that are links.
+    /// The areas of the frame that are links.
     pub links: RefCell<Vec<Link>>,
 }
 
-/// An area of the screen to draw on.
+/// A rectangle of the screen to draw on.
 pub struct Sheet<'a> {
     buffer: &'a mut Buffer,
-    /// The position and the size.
+    /// The position and size of the sheet on the screen.
     pub area: Rect,
-    /// The colours.
     pub theme: &'a Theme,
-    /// The symbols.
     pub glyphs: &'static Glyphs,
-    /// The current time.
     pub now: Timestamp,
     notes: &'a Notes,
 }
 
 impl<'a> Sheet<'a> {
-    /// Returns a sheet for a whole buffer; drawing adds to `notes`.
+    /// Returns a sheet for a whole buffer. Drawing on it also fills `notes`.
     pub fn new(
         buffer: &'a mut Buffer,
         theme: &'a Theme,
@@ -181,7 +175,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Returns an area of the sheet as a sheet.
+    /// Returns a sheet for the part of this sheet that lies in `area`.
     pub fn part(&mut self, area: Rect) -> Sheet<'_> {
         Sheet {
             area: area.intersection(self.area),
@@ -193,7 +187,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Returns some rows of the sheet as a sheet.
+    /// Returns a sheet for some rows of this sheet, cut at its last row.
     pub fn rows(&mut self, first: u16, count: u16) -> Sheet<'_> {
         let first = first.min(self.area.height);
         let area = Rect {
@@ -204,17 +198,15 @@ impl<'a> Sheet<'a> {
         self.part(area)
     }
 
-    /// Returns the width in columns.
     pub fn width(&self) -> u16 {
         self.area.width
     }
 
-    /// Returns the height in rows.
     pub fn height(&self) -> u16 {
         self.area.height
     }
 
-    /// Starts a line; a row below the sheet ignores all text.
+    /// Starts to write a line. In a row below the sheet, the pen ignores all text.
     pub fn line(&mut self, row: u16) -> Pen<'_> {
         let inside = row < self.area.height;
         Pen {
@@ -233,7 +225,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Gives a row the background style of a role. Text that is written later keeps this background.
+    /// Fills a row with the background of a role. Later text in the row keeps this background.
     pub fn fill(&mut self, row: u16, role: Role) {
         if row < self.area.height {
             let style = self.theme.style(role);
@@ -246,7 +238,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Draws a horizontal line, with a title unless it is empty.
+    /// Draws a horizontal line across the sheet, with a title in it unless `title` is empty.
     pub fn rule(&mut self, row: u16, title: &str, role: Role) {
         let rule = self.glyphs.rule;
         let mut pen = self.line(row);
@@ -259,7 +251,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Clears the sheet, before something is drawn over older content.
+    /// Clears the cells and links of the sheet, so that it can be drawn over older content.
     pub fn clear(&mut self) {
         let mut links = self.notes.links.borrow_mut();
         links.retain(|link| !link.area.intersects(self.area));
@@ -273,7 +265,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Formats the age of a time, and records when the label changes.
+    /// Formats the time since `since`, and records when the text changes.
     pub fn age(&self, since: Timestamp) -> String {
         let seconds = self.now.duration_since(since).as_secs();
         let step = match seconds {
@@ -291,7 +283,8 @@ impl<'a> Sheet<'a> {
         text::age(seconds.max(0))
     }
 
-    /// Records that a drawn label changes at this time.
+    /// Records that a drawn label changes at this time, so that the event loop draws a new frame
+    /// then.
     pub fn turn(&self, at: Timestamp) {
         let turns = &self.notes.turns;
         let sooner = turns.get().is_none_or(|known| at < known);
@@ -300,7 +293,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Replaces every character that is not ASCII, for terminals that show only ASCII.
+    /// Replaces every non-ASCII character in the buffer, if the sheet uses the ASCII symbols.
     pub fn to_ascii(&mut self) {
         if *self.glyphs != ASCII {
             return;
@@ -309,20 +302,20 @@ impl<'a> Sheet<'a> {
             let symbol = cell.symbol();
             if !symbol.is_ascii() {
                 let plain = symbol.chars().next().map_or('?', ascii);
-                // The second cell of a wide character is empty and shows as a blank.
+                // The cell after a wide character is empty; terminals show it as a blank.
                 cell.set_char(plain);
             }
         }
     }
 
-    /// Draws a ratatui widget. This function does not clean the text, so the text must come from the user and
-    /// not from a cluster.
+    /// Draws a ratatui widget. The widget draws its text without cleaning, so the text must come
+    /// from the user and not from a cluster.
     pub fn widget(&mut self, widget: impl ratatui::widgets::Widget) {
         widget.render(self.area, self.buffer);
     }
 }
 
-/// Writes one line from left to right.
+/// Writes one line of a sheet from left to right.
 pub struct Pen<'a> {
     buffer: &'a mut Buffer,
     theme: &'a Theme,
@@ -335,24 +328,24 @@ pub struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// Sets the background style of the following text.
+    /// Adds the background of a role to all following text.
     pub fn over(&mut self, role: Role) -> &mut Self {
         self.base = self.theme.style(role);
         self
     }
 
-    /// Removes the background style for the following text.
+    /// Ends the background that [`Pen::over`] added.
     pub fn plain(&mut self) -> &mut Self {
         self.base = Style::new();
         self
     }
 
-    /// Writes a text, cleaned and cut to the available width.
+    /// Writes a text, cleaned and cut to the free columns.
     pub fn put(&mut self, text: &str, role: Role) -> &mut Self {
         self.styled(text, self.theme.style(role))
     }
 
-    /// Writes a text as a link to `url`; writes only the text if `url` is not a web address.
+    /// Writes a text as a link to `url`. If `url` is not a web address, writes only the text.
     pub fn link(&mut self, text: &str, role: Role, url: &str) -> &mut Self {
         let x = self.x;
         self.put(text, role);
@@ -363,7 +356,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Writes a text and turns its web addresses into links.
+    /// Writes a text, and makes the web addresses in it links.
     pub fn put_linking(&mut self, text: &str, role: Role) -> &mut Self {
         let mut written = 0;
         for found in links::addresses(text) {
@@ -375,7 +368,8 @@ impl Pen<'_> {
         self.put(text.get(written..).unwrap_or_default(), role)
     }
 
-    /// Writes one line of a wrapped text; an address that may continue on the next line is not a link.
+    /// Writes one line of a wrapped text, with links. An address at the end of a full line may
+    /// continue on the next line, so it becomes no link.
     pub fn put_wrapped(&mut self, line: &str, width: usize, role: Role) -> &mut Self {
         let last = links::addresses(line).pop();
         match last.is_some_and(|last| last.end == line.len()) && text::width(line) >= width {
@@ -384,13 +378,13 @@ impl Pen<'_> {
         }
     }
 
-    /// Writes a text in the given style.
+    /// Writes a text in this style.
     pub fn styled(&mut self, text: &str, style: Style) -> &mut Self {
         let room = self.room();
         if room == 0 || text.is_empty() {
             return self;
         }
-        // The background style overrides the text style, so that a selection stays visible.
+        // The background style overrides the text style, so that the selected row stays visible.
         let style = style.patch(self.base);
         let fitted;
         let text = match text.len() <= room && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
@@ -406,7 +400,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Writes a text in a column of this width, cut or padded.
+    /// Writes a text in a column of `width`, cut or padded with blanks.
     pub fn cell(&mut self, text: &str, width: u16, role: Role) -> &mut Self {
         let end = self.x.saturating_add(width);
         let cut = text::fit(text, usize::from(width));
@@ -414,7 +408,7 @@ impl Pen<'_> {
         self.advance(end)
     }
 
-    /// Writes a text in a column of this width, aligned to the right.
+    /// Writes a text at the right side of a column of `width`, cut or padded with blanks.
     pub fn cell_right(&mut self, text: &str, width: u16, role: Role) -> &mut Self {
         let end = self.x.saturating_add(width);
         let cut = text::fit(text, usize::from(width));
@@ -424,12 +418,12 @@ impl Pen<'_> {
         self.advance(end)
     }
 
-    /// Moves to a column of the sheet.
+    /// Writes blanks up to a column, counted from the left edge of the sheet.
     pub fn to(&mut self, column: u16) -> &mut Self {
         self.advance(self.start.saturating_add(column))
     }
 
-    /// Leaves some columns blank.
+    /// Writes blanks in some columns.
     pub fn skip(&mut self, columns: u16) -> &mut Self {
         self.advance(self.x.saturating_add(columns))
     }
@@ -443,7 +437,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Writes a text at the right end of the line, if it fits.
+    /// Writes a text at the right end of the line; writes nothing if it does not fit.
     pub fn right(&mut self, text: &str, role: Role) -> &mut Self {
         let wide = text::width(text);
         if wide <= self.room() {
@@ -454,7 +448,8 @@ impl Pen<'_> {
         self
     }
 
-    /// Ends the line at a column of the sheet: later text is cut there.
+    /// Moves the end of the line to a column, counted from the left edge of the sheet. Later text
+    /// is cut there.
     pub fn until(&mut self, columns: u16) -> &mut Self {
         self.end = self.end.min(self.start.saturating_add(columns)).max(self.x);
         self
@@ -465,7 +460,6 @@ impl Pen<'_> {
         self.advance(self.end)
     }
 
-    /// Returns the number of free columns.
     pub fn room(&self) -> usize {
         usize::from(self.end.saturating_sub(self.x))
     }

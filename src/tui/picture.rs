@@ -1,6 +1,7 @@
-//! Writes drawn screens without a terminal: as plain text, as text with colours, as SVG.
+//! Converts drawn screens to plain text, to text with colours, or to SVG, without a terminal.
 //!
-//! The same buffer always gives the same bytes, for runbooks, tickets and tests.
+//! The same buffer always gives the same bytes, so that runbooks, tickets and tests can compare
+//! them.
 
 mod boxes;
 pub mod svg;
@@ -10,7 +11,7 @@ use ratatui::buffer::{Buffer, Cell};
 use super::terminal::pen::{self, Look, PLAIN};
 use super::terminal::symbol::Symbol;
 
-/// One character of a row: one cell, or two cells for a wide character.
+/// A character of a row with its position. It covers one cell, or two if it is wide.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     x: u16,
@@ -18,7 +19,7 @@ struct Place<'a> {
     symbol: Symbol<'a>,
 }
 
-/// Returns the characters of a row, without the cells that wide characters cover.
+/// Returns the characters of a row. The second cell of a wide character is left out.
 fn row(buffer: &Buffer, y: u16) -> Vec<Place<'_>> {
     let mut places = Vec::new();
     let mut next = buffer.area.left();
@@ -37,7 +38,7 @@ fn row(buffer: &Buffer, y: u16) -> Vec<Place<'_>> {
     places
 }
 
-/// Returns the symbol of a cell, or a blank for a wide character that does not fit into `room` columns.
+/// Returns the symbol of a cell, or a blank if the symbol is wider than `room` columns.
 fn fitting(cell: &Cell, room: u16) -> Symbol<'_> {
     let symbol = Symbol::of(cell.symbol());
     match symbol.width <= room {
@@ -46,7 +47,7 @@ fn fitting(cell: &Cell, room: u16) -> Symbol<'_> {
     }
 }
 
-/// Writes a buffer as text, one line per row, without trailing blanks.
+/// Converts a buffer to text: one line per row, without trailing blanks.
 pub fn text(buffer: &Buffer) -> String {
     let mut out = String::new();
     for y in buffer.area.top()..buffer.area.bottom() {
@@ -60,9 +61,9 @@ pub fn text(buffer: &Buffer) -> String {
     out
 }
 
-/// Writes a buffer as text with colour sequences and no other control sequences.
+/// Converts a buffer to text with colour sequences and no other control sequences.
 ///
-/// Every line starts and ends in the default style, so that each line can be copied alone.
+/// Every line starts and ends in the default style, so that a user can copy single lines.
 pub fn ansi(buffer: &Buffer) -> String {
     let mut out = Vec::new();
     for y in buffer.area.top()..buffer.area.bottom() {
@@ -124,7 +125,8 @@ mod tests {
         assert_eq!(cell(1, 0).contents(), "界");
         assert_eq!(cell(1, 2).bgcolor(), vt100::Color::Rgb(1, 2, 3));
         assert_eq!(cell(1, 3).bgcolor(), vt100::Color::Default);
-        // vt100 draws no replacement characters, so the next character stands one column further left.
+        // vt100 stores no replacement characters, so the next character stands one column further
+        // left.
         assert!(cell(2, 1).underline());
     }
 }

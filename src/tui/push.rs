@@ -1,4 +1,5 @@
-//! `:push`: pushes the commits of a repository to its remote; bowline never pushes by itself.
+//! The command `:push`: pushes the commits of a repository to its remote. bowline never pushes
+//! without this command.
 
 use jiff::Timestamp;
 
@@ -9,14 +10,14 @@ use super::update::say;
 use crate::subjects::release_pin::repository::Pushed;
 use crate::text::quoted;
 
-/// Lists the remotes.
+/// Returns the names of the repository's remotes; empty if the target is a server.
 pub fn remotes(model: &Model) -> Vec<String> {
     let repository = model.target_info.repository.as_ref();
     let work_tree = repository.and_then(|repository| repository.work_tree.as_deref());
     work_tree.map_or_else(Vec::new, |work_tree| work_tree.remotes.clone())
 }
 
-/// Starts a push, unless bowline knows already that there is nothing to push.
+/// Starts a push, or shows why there is nothing to push or why a push is not allowed.
 pub fn push(
     model: &mut Model,
     now: Timestamp,
@@ -40,7 +41,7 @@ pub fn push(
     Vec::new()
 }
 
-/// Reports the result of a push.
+/// Shows the result of a push and adds it to the command log.
 pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>) {
     if let Some(repository) = &mut model.target_info.repository {
         repository.pushing = false;
@@ -68,10 +69,10 @@ pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effect::{Answer, WorkTree};
     use crate::git::State;
-    use crate::tui::effect::{Answer, WorkTree};
-    use crate::tui::model::{Event, RepositoryInfo};
-    use crate::tui::snapshot_test::SnapshotTest;
+    use crate::model::{Event, RepositoryInfo};
+    use crate::snapshot_test::SnapshotTest;
 
     fn still(state: State) -> SnapshotTest {
         let mut still = SnapshotTest::fleet();
@@ -218,10 +219,14 @@ mod tests {
             .shows("a push is already running");
         let refused = Refused {
             why: vec!["the push was rejected: fork has newer commits on main".into()],
-            hints: vec!["your commit is kept; git pull --rebase fork main and git push fork main; to discard your commit: git reset --keep fork/main".into()],
+            hints: vec![
+                "your commit is kept; to push it: git pull --rebase fork main && git push fork main"
+                    .into(),
+                "to discard your commit: git reset --keep fork/main".into(),
+            ],
             ..Refused::default()
         };
-        // A text longer than one line is shown on several lines, until the next key.
+        // A notice that is longer than one line is shown on several lines until the next key press.
         still
             .answer(|_| Answer::Pushed(Err(refused)))
             .hides("pushing")

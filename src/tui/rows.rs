@@ -1,7 +1,8 @@
-//! Rows that are rebuilt as a whole: lines of a log, entries of the audit trail, contexts.
+//! A list of rows that a screen replaces as a whole, for example lines of a log, audit entries,
+//! contexts.
 //!
-//! These rows are for short lists and for lists that are read once. Rows that watches change one by one belong in
-//! a [`super::roster::Roster`].
+//! Use it for short lists and for lists that are read once. Use a [`super::roster::Roster`] for
+//! rows that watches change one by one.
 
 use std::cell::Cell;
 
@@ -10,26 +11,24 @@ use super::filter::{Facts, Filter, Matcher};
 use super::screens::Handled;
 use super::widgets::scrolled;
 
-/// One row: its id, the facts for the filter, and its content.
 #[derive(Debug)]
 pub struct Row<T> {
-    /// The id that the selection follows.
+    /// The id by which the selection finds its row after a replacement.
     pub id: String,
-    /// The facts for the filter.
+    /// The facts that the filter checks.
     pub facts: Facts,
-    /// The content.
     pub item: T,
 }
 
-/// Rows with a filter, and a selection that follows its row.
+/// Rows with a filter and a selected row.
 pub struct Rows<T> {
     all: Vec<Row<T>>,
-    /// The indexes of the rows that the filter keeps.
+    /// The indexes in `all` of the rows that match the filter.
     shown: Vec<usize>,
-    /// The position of the selected row among the shown rows.
+    /// The index in `shown` of the selected row.
     at: usize,
     filter: Filter,
-    /// The first row of the last frame, so that the window scrolls only when necessary.
+    /// The first row of the last frame. The window scrolls only if the selected row is outside.
     first: Cell<usize>,
 }
 
@@ -53,7 +52,7 @@ impl<T> std::fmt::Debug for Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// Replaces the rows; the selection stays on its row if the row still exists.
+    /// Replaces all rows. The same row stays selected if it still exists.
     pub fn replace(&mut self, all: Vec<Row<T>>) {
         let selected = self.selected_row().map(|row| row.id.clone());
         self.all = all;
@@ -63,28 +62,26 @@ impl<T> Rows<T> {
         }
     }
 
-    /// Returns the number of all rows, also the hidden ones.
+    /// Returns the number of all rows, including rows that the filter hides.
     pub fn total(&self) -> usize {
         self.all.len()
     }
 
-    /// Returns the number of shown rows.
     pub fn len(&self) -> usize {
         self.shown.len()
     }
 
-    /// Returns whether no row is shown.
     pub fn is_empty(&self) -> bool {
         self.shown.is_empty()
     }
 
-    /// Returns the shown rows, in order.
+    /// Returns the rows that match the filter, in order.
     pub fn shown(&self) -> impl DoubleEndedIterator<Item = &T> {
         let shown = self.shown.iter();
         shown.filter_map(|at| self.all.get(*at).map(|row| &row.item))
     }
 
-    /// Returns all rows, in order.
+    /// Returns all rows in order, including rows that the filter hides.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         self.all.iter().map(|row| &row.item)
     }
@@ -93,12 +90,11 @@ impl<T> Rows<T> {
         self.all.get(*self.shown.get(self.at)?)
     }
 
-    /// Returns the selected row.
     pub fn selected(&self) -> Option<&T> {
         self.selected_row().map(|row| &row.item)
     }
 
-    /// Selects a row by its id; returns whether it is shown.
+    /// Selects the row with this id; returns false if no shown row has it.
     pub fn select(&mut self, id: &str) -> bool {
         let found = self
             .shown
@@ -108,7 +104,7 @@ impl<T> Rows<T> {
         found.is_some()
     }
 
-    /// Moves the selection by a number of rows, and stops at the ends.
+    /// Moves the selection down by `rows`, up if negative; stops at the first and the last row.
     pub fn step(&mut self, rows: isize) {
         self.at = self.at.saturating_add_signed(rows).min(self.last());
     }
@@ -117,12 +113,11 @@ impl<T> Rows<T> {
         self.shown.len().saturating_sub(1)
     }
 
-    /// Returns the filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Sets the filter.
+    /// Sets the filter. The same row stays selected if the filter shows it.
     pub fn set_filter(&mut self, filter: Filter) {
         let selected = self.selected_row().map(|row| row.id.clone());
         self.filter = filter;
@@ -140,7 +135,7 @@ impl<T> Rows<T> {
         self.at = self.at.min(self.last());
     }
 
-    /// Handles the actions that move the selection or remove the filter.
+    /// Handles the actions that move the selection, and `back`, which removes the filter.
     pub fn act(&mut self, action: Action, page: isize) -> Handled {
         match action {
             Action::Up => self.step(-1),
@@ -157,8 +152,8 @@ impl<T> Rows<T> {
         Handled::Yes
     }
 
-    /// Returns the position of the first visible row, and the rows that fit into `height` lines, each with
-    /// whether it is selected.
+    /// Returns the position of the first visible row, and the visible rows for a window of `height`
+    /// lines. The flag is true for the selected row.
     pub fn window(&self, height: usize) -> (usize, Vec<(bool, &T)>) {
         let first = scrolled(self.first.get(), self.at, height, self.shown.len());
         self.first.set(first);
@@ -171,7 +166,8 @@ impl<T> Rows<T> {
     }
 }
 
-/// Returns the number of rows that a page key moves, for a terminal of this size (columns and rows).
+/// Returns the number of rows by which a page key moves, for a terminal of this size (columns and
+/// rows).
 pub fn page(size: (u16, u16)) -> isize {
     isize::try_from(usize::from(size.1).saturating_sub(6).max(1)).unwrap_or(1)
 }
@@ -179,7 +175,7 @@ pub fn page(size: (u16, u16)) -> isize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::filter::read;
+    use crate::filter::read;
 
     fn rows(names: &[&str]) -> Vec<Row<String>> {
         let row = |name: &&str| Row {
@@ -209,7 +205,7 @@ mod tests {
         assert_eq!(list.selected().unwrap(), "dog");
         assert_eq!(list.window(2).0, 3);
         list.step(-1);
-        // The window does not scroll while the selected row is in it.
+        // The window does not scroll while the selected row is visible.
         assert_eq!(list.window(2).0, 3);
         list.replace(Vec::new());
         assert_eq!(list.selected(), None);

@@ -1,8 +1,9 @@
-//! The event loop: input from the terminal, changes of the target and results of background work become
-//! events; the effects are performed; a frame is drawn if something changed.
+//! The event loop of the UI. It turns terminal input, changes of the target and results of
+//! background work into events, performs the effects, and draws a frame if something changed.
 //!
-//! A key draws at once. A change from a watch draws at most once per [`FRAME`], and only if it is visible. Without
-//! events, bowline draws a new frame only when a displayed age changes.
+//! A key press draws a frame at once. A change from a watch draws at most one frame per [`FRAME`],
+//! and only if the change is visible. Without events, the loop draws only when a displayed age
+//! changes.
 
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
@@ -27,54 +28,52 @@ use super::tour;
 use super::update::{say, update};
 use super::view::view_noting;
 use super::visible::{self, Glimpse};
-use crate::connect::{self, Address, Connection, DataPlanes, Environment, Options, Target};
+use crate::connect::{
+    self, Address, Connection, DataPlanes, Environment, Options, StoreWaits, Target,
+};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
 use crate::resolve::git::Git;
 use crate::text;
 
-/// The shortest time between two frames for changes from watches.
+/// The minimum time between two frames that changes from watches cause.
 const FRAME: Duration = Duration::from_millis(16);
-/// After this time, bowline says that it is still connecting.
+/// The time after which bowline prints that it is still connecting.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The time limit for the terminal's answer about its background colour.
+/// The time limit for the terminal to report its background colour.
 const BACKGROUND: Duration = Duration::from_millis(60);
 
-/// The options of the UI.
+/// The options of the UI from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// Whether the tour of the demo starts.
+    /// Whether to start the tour of the demo.
     pub tour: bool,
-    /// The theme; None to use the setting in `config.toml`, or else the terminal's background.
+    /// The name of the theme; None for the theme in `config.toml`, or else one that fits the
+    /// terminal's background.
     pub theme: Option<String>,
-    /// The built-in keymap that the user's file overrides; None to use the setting in `config.toml`, or else the
-    /// default.
+    /// The name of the built-in keymap, which the user's file can override; None for the keymap in
+    /// `config.toml`, or else the default.
     pub keymap: Option<String>,
-    /// Whether to draw only ASCII characters.
     pub ascii: bool,
-    /// Whether to use the mouse.
     pub mouse: bool,
 }
 
-/// The reasons why the UI ends.
+/// The reasons why the UI ends with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// bowline cannot open the terminal.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// bowline cannot connect to the target.
     #[error(transparent)]
     Connect(#[from] connect::Error),
-    /// Writing to the terminal failed.
     #[error("cannot write to the terminal: {0}")]
     Draw(#[from] std::io::Error),
-    /// A signal arrived; the caller cleans up and ends the process with the same signal.
+    /// A signal arrived. The caller cleans up and then ends the process with the same signal.
     #[error("ended by signal {0}")]
     Signal(i32),
 }
 
-/// Runs the UI on a target until the user leaves the UI.
+/// Runs the UI on a target until the user leaves it.
 pub async fn open(
     options: Options,
     environment: Environment,
@@ -87,7 +86,7 @@ pub async fn open(
     };
     let term = variable(&environment, "TERM").unwrap_or_default();
     let in_tmux = variable(&environment, "TMUX").is_some();
-    // Check the terminal before connecting, because connecting may create a store.
+    // Check the terminal before connecting, because connecting may create an embedded store.
     Terminal::check(&term, in_tmux, start.mouse)?;
     let connection = first(&options, &environment).await?;
     let (terminal, mut events) = Terminal::open(&term, in_tmux, start.mouse)?;
@@ -128,9 +127,11 @@ pub async fn open(
     screen.run(events, late).await
 }
 
-/// Connects before bowline takes over the terminal, because a credential plugin may ask for a password there
-/// and errors stay visible in the shell. If the target is slow, prints a line with the name of the target.
+/// Connects before bowline takes over the terminal: a credential plugin may ask for a password
+/// there, and errors stay visible in the shell. Prints a line with the name of the target if
+/// connecting takes longer than [`PATIENCE`].
 async fn first(options: &Options, environment: &Environment) -> Result<Connection, RunError> {
+    let mut waits = StoreWaits::receive();
     let mut connecting = std::pin::pin!(connect::connect(options, environment));
     tokio::select! {
         made = &mut connecting => return Ok(made?),
@@ -139,18 +140,25 @@ async fn first(options: &Options, environment: &Environment) -> Result<Connectio
     let place = options.context.as_ref();
     let place = place.map_or("the target".to_owned(), |name| format!("context {name}"));
     let line = format!("connecting to {}; ctrl-c stops\n", text::line(&place));
-    // If stderr is closed, bowline waits silently.
+    // If stderr is closed, bowline connects without printing the line.
     let _ = std::io::stderr().write_all(line.as_bytes());
+    tokio::select! {
+        made = &mut connecting => return Ok(made?),
+        line = waits.next() => {
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
     Ok(connecting.await?)
 }
 
-/// A watched target, its runner, and the controllers in this process if there are any.
+/// A watched target, its runner, and the controllers that run in this process, if any.
 struct Link {
     session: Arc<Session>,
     runner: Runner,
     versions: watch::Receiver<u64>,
     touched: std::pin::Pin<Box<dyn Stream<Item = Touched> + Send>>,
-    /// The events of this target. After a switch, the model gets no more events from this receiver.
+    /// The events of this target. After a switch to another target, the model receives no more
+    /// events from here.
     answers: UnboundedReceiver<Event>,
     introducing: JoinHandle<()>,
     beside: Option<JoinHandle<()>>,
@@ -159,7 +167,7 @@ struct Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.introducing.abort();
-        // The next process that runs the controllers finishes their interrupted work.
+        // The next process that runs the controllers continues the interrupted work.
         if let Some(beside) = &self.beside {
             beside.abort();
         }
@@ -202,7 +210,7 @@ impl Link {
         }
     }
 
-    /// Leaves the target; passes on only the results of writes that are not finished yet.
+    /// Leaves the target. Forwards only the results of unfinished writes to `late`.
     fn leave(mut self, late: UnboundedSender<Event>) {
         let (_, none) = mpsc::unbounded_channel();
         let mut answers = std::mem::replace(&mut self.answers, none);
@@ -213,7 +221,7 @@ impl Link {
                     event,
                     Event::Answer(_, Answer::Applied(_) | Answer::Pushed(_))
                 ) {
-                    // The receiver is gone if the program ends.
+                    // The receiver is closed only if the program ends.
                     let _ = late.send(event);
                 }
             }
@@ -225,17 +233,18 @@ struct Loop {
     terminal: Terminal,
     model: Model,
     link: Link,
-    /// The channel for the results of writes to targets that the user left.
+    /// The sender for results of writes to targets that the user has left.
     sender: UnboundedSender<Event>,
     options: Options,
     environment: Environment,
     git: Git,
     connecting: Option<Connecting>,
-    /// The frame on the screen.
+    /// The visible parts of the last frame; None before the first frame.
     drawn: Option<Glimpse>,
 }
 
-/// A connection in progress, or one that waits until the user switches; dropping it cancels it.
+/// A connection to another target: in progress, or ready and waiting for the user. Dropping it
+/// cancels it.
 struct Connecting {
     ticket: Ticket,
     task: JoinSet<Result<Connection, connect::Error>>,
@@ -243,7 +252,8 @@ struct Connecting {
     made: Option<Connection>,
 }
 
-/// Waits for the connection to another target; without one, never completes.
+/// Waits until bowline has connected to another target; waits forever if no connection is in
+/// progress.
 async fn finished(connecting: &mut Option<Connecting>) -> Result<Connection, String> {
     let Some(connecting) = connecting.as_mut().filter(|it| it.made.is_none()) else {
         return std::future::pending().await;
@@ -267,11 +277,12 @@ impl Loop {
         mut events: Events,
         mut late: UnboundedReceiver<Event>,
     ) -> Result<(), RunError> {
-        // Pass on the state that the watches delivered before the loop started.
+        // Pass on the objects that the watches delivered before the loop started.
         self.tell(Event::World(Vec::new()))?;
         let mut turns = self.draw()?;
         let mut drawn = Instant::now();
         let mut stale = false;
+        let mut waits = StoreWaits::receive();
         loop {
             let wake = turns.map(|at| {
                 let wait = at.duration_since(self.link.session.now());
@@ -289,7 +300,8 @@ impl Loop {
                     stale = true;
                     drawn = Instant::now() - FRAME;
                 }
-                // This branch is before the other branches: otherwise many events would leave no time to draw.
+                // This branch comes before the branches of the target, because otherwise many
+                // changes could delay drawing forever.
                 () = until(frame) => {
                     turns = self.draw()?;
                     drawn = Instant::now();
@@ -313,6 +325,10 @@ impl Loop {
                     self.connected(made)?;
                     stale = true;
                 }
+                line = waits.next() => {
+                    self.warn(line);
+                    stale = true;
+                }
                 _ = self.link.versions.changed() => stale |= self.follow()?,
                 () = until(wake) => {
                     self.tell(Event::Tick)?;
@@ -323,14 +339,14 @@ impl Loop {
         }
     }
 
-    /// Passes the changes of the read model to the model; returns whether any of them is visible.
+    /// Passes the changes of the read model to the model. Returns whether any of them is visible.
     fn follow(&mut self) -> Result<bool, RunError> {
         let mut touched = Vec::new();
         while let Some(Some(one)) = self.link.touched.next().now_or_never() {
             touched.push(one);
         }
         let environments = touched.iter().any(|one| one.source == Source::ENVIRONMENTS);
-        // A row may enter or leave the window, so check before and after.
+        // A change may add a row to the window or remove one, so check before and after.
         let mut is_seen = self.shows(&touched);
         if !touched.is_empty() {
             self.tell(Event::World(touched.clone()))?;
@@ -377,7 +393,7 @@ impl Loop {
         self.tell(event)
     }
 
-    /// Passes an event to the model, and performs the effects.
+    /// Passes an event to the model, and performs the effects that the model returns.
     fn tell(&mut self, event: Event) -> Result<Going, RunError> {
         let effects = {
             let world = self.link.session.feed.world();
@@ -423,7 +439,7 @@ impl Loop {
         connecting.is_some_and(|connecting| connecting.ticket == ticket)
     }
 
-    /// Switches the theme; shows the mistakes in its file.
+    /// Loads and uses a theme. Shows the mistakes in the theme's file as a warning.
     fn dress(&mut self, name: &str) -> Result<(), RunError> {
         match looks::theme(name, &self.environment) {
             Err(why) => self.warn(why),
@@ -447,8 +463,8 @@ impl Loop {
         );
     }
 
-    /// Starts to connect to another context or namespace in the background; a new request replaces an older
-    /// one.
+    /// Starts to connect to another context or namespace in the background. It cancels an earlier
+    /// connection in progress.
     fn connect(&mut self, ticket: Ticket, destination: Destination) {
         let mut options = self.options.clone();
         if destination.context.is_some() {
@@ -471,7 +487,8 @@ impl Loop {
         });
     }
 
-    /// Passes the result of connecting to the model. The connection waits until the model switches to it.
+    /// Passes the result of connecting to the model, and keeps the connection until the model
+    /// switches to it.
     fn connected(&mut self, made: Result<Connection, String>) -> Result<(), RunError> {
         let Some(connecting) = &mut self.connecting else {
             return Ok(());
@@ -490,7 +507,8 @@ impl Loop {
         Ok(())
     }
 
-    /// Watches the target to which the model has switched. No key is read between the two switches.
+    /// Starts to watch the target to which the model has switched. No key press is handled between
+    /// both switches.
     fn switch(&mut self) {
         let Some(Connecting {
             made: Some(connection),
@@ -506,7 +524,7 @@ impl Loop {
         self.options = options;
     }
 
-    /// Draws a frame; returns the time at which a displayed label changes by itself.
+    /// Draws a frame; returns the time at which a displayed label, such as an age, changes.
     fn draw(&mut self) -> Result<Option<Timestamp>, RunError> {
         let now = self.link.session.now();
         let world = self.link.session.feed.world();
@@ -529,7 +547,7 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// Returns the model's description of the connected target.
+/// Returns the target info of a session for the model.
 pub(super) fn target_info(
     session: &Session,
     environment: &Environment,
@@ -549,7 +567,7 @@ fn target_info_of(
         Target::Context { name, .. } => name.clone(),
         Target::Pod => "in this pod".to_owned(),
         Target::Embedded { .. } => "embedded".to_owned(),
-        // The user knows the directory; the name of the repository's root is enough to identify it.
+        // Show only the directory name of the repository's root, because the user knows the path.
         Target::Repository { directory } => {
             let repository = connection.repository.as_ref();
             let root = repository.map_or(directory.as_path(), |found| found.tree.work().root());

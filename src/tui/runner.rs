@@ -1,4 +1,4 @@
-//! Performs effects in the background: each effect is one task, and its answer comes back as an event.
+//! Performs effects in the background. Each effect is one task, and its answer returns as an event.
 
 mod commits;
 mod compare;
@@ -40,27 +40,26 @@ use crate::subjects::service::{self, Command, Confirmed, NotApplied, PlannedComm
 
 pub use commits::look;
 
-/// The pauses before bowline asks the server again for the user name: the first pause, and the longest one.
+/// The first and the longest pause between two requests for the user name.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A connected target, on which effects are performed.
+/// A connected target on which the runner performs effects.
 pub struct Session {
-    /// The connection to the target.
     pub connection: Connection,
-    /// The read model of the target.
+    /// The read model of the target, which the watches keep current.
     pub feed: Feed,
-    /// The reader of git references.
     pub git: Git,
-    /// The connections to the data planes.
+    /// The connections to the data planes of the target.
     pub planes: DataPlanes,
-    /// The user name and the offset of the server's clock; the name is empty until the server answers.
+    /// The user name and the offset of the server's clock. The name is empty until the server
+    /// answers.
     pub who: RwLock<Whoami>,
 }
 
 impl Session {
-    /// Starts to watch a target. Git references that point into the repository of the target are read from
-    /// its work tree, not fetched.
+    /// Starts to watch a target. Git references to the repository of the target are read from its
+    /// work tree and not fetched.
     pub fn start(connection: Connection, git: Git, planes: DataPlanes) -> Self {
         Self {
             feed: subjects::watch_matrix(&connection.client, Some(&connection.namespace)),
@@ -81,7 +80,7 @@ impl Session {
             .clone()
     }
 
-    /// Returns the current time, by the server's clock.
+    /// Returns the current time, according to the server's clock.
     pub fn now(&self) -> Timestamp {
         let now = Timestamp::now();
         now.checked_add(self.who().ahead).unwrap_or(now)
@@ -106,24 +105,23 @@ impl Session {
     }
 }
 
-/// Performs effects on one target; dropping it stops the tasks that only read.
+/// Performs effects on one target. Dropping it stops the tasks that only read.
 pub struct Runner {
     session: Arc<Session>,
     events: UnboundedSender<Event>,
     running: HashMap<Ticket, Running>,
 }
 
-/// A running task.
 struct Running {
     task: JoinHandle<()>,
     writes: bool,
-    /// Tells a writing task to stop before the next object.
+    /// A flag that tells a writing task to stop before the next object.
     abort: Arc<AtomicBool>,
 }
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        // Tasks that write run to their end; only their answers are lost.
+        // Tasks that write continue to their end; only their answers are lost.
         for running in self.running.values().filter(|running| !running.writes) {
             running.task.abort();
         }
@@ -131,7 +129,7 @@ impl Drop for Runner {
 }
 
 impl Runner {
-    /// Returns a runner that sends its answers to `events`.
+    /// Returns a runner that sends the answers to `events`.
     pub fn new(session: Arc<Session>, events: UnboundedSender<Event>) -> Self {
         Self {
             session,
@@ -140,15 +138,14 @@ impl Runner {
         }
     }
 
-    /// Returns whether a task is running.
     pub fn is_busy(&mut self) -> bool {
         self.running
             .retain(|_, running| !running.task.is_finished());
         !self.running.is_empty()
     }
 
-    /// Starts to perform an effect. Returns the effect instead if it concerns the terminal or the connection, so
-    /// that the caller performs it.
+    /// Starts to perform an effect. Returns an effect that concerns the terminal or the connection,
+    /// because the caller has to perform it.
     pub fn run(&mut self, effect: Effect) -> Option<Effect> {
         self.running
             .retain(|_, running| !running.task.is_finished());
@@ -223,8 +220,8 @@ impl Runner {
         None
     }
 
-    /// Starts a task. A task that only reads has no `abort`; a task that writes stops between two objects when
-    /// the flag is set.
+    /// Starts a task. Pass `abort` for a task that writes: the task stops between two objects after
+    /// the flag is set. Pass None for a task that only reads.
     fn begin(
         &mut self,
         ticket: Ticket,
@@ -234,7 +231,7 @@ impl Runner {
         let events = self.events.clone();
         let task = tokio::spawn(async move {
             if let Some(answer) = work.await {
-                // The receiver is gone if the program ends.
+                // The receiver is closed only if the program ends.
                 let _ = events.send(Event::Answer(ticket, answer));
             }
         });
@@ -247,7 +244,7 @@ impl Runner {
     }
 }
 
-/// Makes a plan and sends it, then sends the differences that it causes.
+/// Makes a plan and sends it, then sends the diffs that it causes.
 async fn plan(
     session: &Session,
     ticket: Ticket,
@@ -257,8 +254,8 @@ async fn plan(
     let tell = |answer| {
         let _ = events.send(Event::Answer(ticket, answer));
     };
-    // The audit entry is written after its change, so check first that the cluster has the kind of audit entries.
-    // The change of a workload is recorded without this kind.
+    // The audit entry is written after its change, so check first that the cluster has the kind of
+    // audit entries. For a workload, the record of the change does not need this kind.
     let needed: &[_] = if command.is_named() {
         &[]
     } else {
@@ -266,7 +263,7 @@ async fn plan(
     };
     if let Err(error) = session.connection.require(needed).await {
         return tell(Answer::Planned(Err(Refused {
-            hints: error.hint().into_iter().collect(),
+            hints: error.hints(),
             why: vec![error.to_string()],
             ..Refused::default()
         })));
@@ -275,7 +272,7 @@ async fn plan(
         Ok(cleared) => cleared,
         Err(refused) => return tell(Answer::Planned(Err(refused))),
     };
-    // The user may press a key on a row before all lists that a plan needs are loaded.
+    // The user may press a key before all lists that the plan needs are loaded.
     session.feed.listed(command.reads()).await;
     let operation = uuid::Uuid::new_v4().to_string();
     let asked = session.asked(operation);
@@ -314,7 +311,7 @@ async fn plan(
     }));
 }
 
-/// Returns the reason why there is no plan.
+/// Converts the error of a plan to the reasons and hints that the screen shows.
 fn refused(error: NotPlanned, session: &Session) -> Refused {
     match error {
         NotPlanned::Refused(refusals) => Refused {
@@ -345,7 +342,6 @@ fn refused(error: NotPlanned, session: &Session) -> Refused {
     }
 }
 
-/// Applies a confirmed plan.
 async fn apply(
     session: &Session,
     mut confirmed: Confirmed,
@@ -361,8 +357,8 @@ async fn apply(
     })
 }
 
-/// Asks the authorizer in which environments the user may change ReleasePins; an environment without an
-/// answer is left out.
+/// Asks the server's authorizer in which environments the user may change ReleasePins. The result
+/// has no entry for an environment whose request failed.
 async fn rights(
     session: &Session,
     environments: Vec<String>,
@@ -407,8 +403,9 @@ async fn rights(
     answers.into_iter().flatten().collect()
 }
 
-/// Asks the server for the user name until the server answers, and sends the name to the model. Also reports the
-/// state of the work tree, if the target has one. To stop the questions, abort the returned task.
+/// Requests the user name until the server answers, and sends it to the model. Also starts to
+/// report the state of the work tree, if the target has one. The caller aborts the returned task to
+/// stop the requests.
 pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) -> JoinHandle<()> {
     commits::follow(session, events);
     let (session, events) = (session.clone(), events.clone());

@@ -1,7 +1,7 @@
 //! Draws any screen of a target without a terminal, for runbooks, tickets and documents.
 //!
-//! The screen opens as for a user who types its name after `:`, so every screen that has a name can be drawn. No
-//! plan is confirmed, so nothing changes.
+//! The screen opens as if a user typed its name after `:`, so it needs a name there. No plan is
+//! confirmed, so nothing changes on the target.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,65 +34,57 @@ use crate::subjects::release_pin::READ_BY_GC;
 /// The time limit for reading the target and preparing the screen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The interval of the check whether work is still running.
+/// The interval between two checks whether background work is still running.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The output format.
+/// The output format of a screenshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Plain text.
     Text,
     /// Text with colour sequences, for a terminal.
     Ansi,
-    /// An SVG picture.
     Svg,
 }
 
-/// The screen to draw, and the output format.
+/// The options of a screenshot.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// The text that a user would type after `:`.
+    /// The command that opens the screen, as a user types it after `:`.
     pub screen: String,
     /// The size of the screen: columns and rows.
     pub size: (u16, u16),
-    /// The output format.
     pub form: Form,
     /// The name of the theme; None for the default.
     pub theme: Option<String>,
     /// Whether to draw only ASCII characters.
     pub ascii: bool,
-    /// Whether a picture has a window frame.
+    /// Whether an SVG picture has a window frame.
     pub frame: bool,
 }
 
-/// The reasons why there is no screenshot.
+/// The reasons why bowline cannot make a screenshot.
 #[derive(Debug, Error)]
 pub enum ScreenshotError {
-    /// bowline cannot connect to the target.
     #[error(transparent)]
     Connect(#[from] connect::Error),
-    /// The theme does not exist.
     #[error("unknown theme {name}: {}", .known.join(", "))]
     Theme {
-        /// The requested name.
         name: String,
-        /// The existing themes.
+        /// The names of all themes.
         known: Vec<String>,
     },
-    /// The screen does not exist.
     #[error("cannot show {screen}: {why}")]
     Screen {
-        /// The requested screen.
         screen: String,
-        /// The reason why the screen cannot be shown.
+        /// The reason why bowline cannot show the screen.
         why: String,
     },
-    /// The target is too slow.
+    /// The target did not answer in time.
     #[error("the target did not answer within {} s", PATIENCE.as_secs())]
     Slow,
 }
 
-/// Draws a screen of a target in its current state.
+/// Draws a screen that shows the current state of the target.
 pub async fn screenshot(
     options: &Options,
     environment: &Environment,
@@ -115,7 +107,7 @@ pub async fn screenshot(
     })
 }
 
-/// Chooses the theme, and the background that it is made for.
+/// Loads the theme, the keymap and the characters, and chooses the paper colour for the theme.
 fn look(
     wanted: &Wanted,
     environment: &Environment,
@@ -139,7 +131,7 @@ fn look(
         true => &LIGHT,
         false => &DARK,
     };
-    // A picture has all colours, unless the user turned colours off.
+    // A picture has all colours, unless `NO_COLOR` turns colours off.
     let none = variable(environment, "NO_COLOR").is_some_and(|value| !value.is_empty());
     let depth = if none { Depth::Mono } else { Depth::True };
     let look = Look {
@@ -160,7 +152,7 @@ async fn draw(
 ) -> Result<Buffer, ScreenshotError> {
     let mut versions = session.feed.versions();
     while !session.feed.world().are_known(&READ_BY_GC) {
-        // The channel stays open, because the session owns the feed.
+        // This wait cannot fail: the session keeps the channel open.
         let _ = versions.changed().await;
     }
     let (sender, answers) = mpsc::unbounded_channel();
@@ -206,12 +198,12 @@ impl Camera {
         };
         self.model.was_drawn();
         for effect in effects {
-            // There is no terminal for the effects that concern one.
+            // Effects that concern the terminal are ignored, because there is no terminal.
             let _ = self.runner.run(effect);
         }
     }
 
-    /// Handles answers until no work is running.
+    /// Handles answers of the runner until no work is running.
     async fn settle(&mut self) {
         loop {
             match tokio::time::timeout(LOOK, self.answers.recv()).await {
@@ -223,7 +215,7 @@ impl Camera {
         }
     }
 
-    /// Opens a screen by typing its name.
+    /// Opens a screen by typing its name after `:`.
     fn go(&mut self, screen: &str) -> Result<(), ScreenshotError> {
         let stack = self.model.stack.len();
         let key = |code| Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
@@ -249,7 +241,7 @@ impl Camera {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::theme::Role;
+    use crate::theme::Role;
 
     #[test]
     fn a_picture_has_no_colours_where_the_user_wants_none() {

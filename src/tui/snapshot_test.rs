@@ -1,5 +1,5 @@
-//! Snapshot tests of screens: a test presses keys on a fleet of fixed data at a fixed time, and compares the
-//! screen.
+//! Snapshot tests: a test presses keys on a model with fixed data and a fixed time, and compares
+//! the screen with a file.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
@@ -28,32 +28,29 @@ use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::revisions::Pinned;
 use crate::subjects::service::PlannedCommand;
 
-/// The sizes in which every screen is tested.
+/// The terminal sizes in which every screen is compared.
 pub const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (40, 10)];
 
-/// The sizes of the golden screens of plans and of the matrix.
+/// The terminal sizes for golden files of plans and of the matrix.
 pub const LARGE_SIZES: [(u16, u16); 4] = [(200, 60), (120, 36), (80, 24), (40, 10)];
-/// The themes of the golden screens of plans and of the matrix; the one without colours is the easiest to
-/// read.
+/// The themes for golden files of plans and of the matrix. The golden file in monochrome is the
+/// easiest to read.
 pub const LOOKS: [(&str, Depth); 3] = [
     ("dark", Depth::True),
     ("light", Depth::True),
     ("monochrome", Depth::Mono),
 ];
 
-/// A model with fixed data: nothing happens unless the test says so.
+/// A model with fixed data. Time passes and objects change only if the test says so.
 pub struct SnapshotTest {
-    /// The read model.
     pub world: World,
-    /// The model.
     pub model: Model,
-    /// All effects that the model has requested so far.
+    /// All effects that the model has returned so far.
     pub effects: Vec<Effect>,
-    /// The current time.
     pub now: Timestamp,
 }
 
-/// Returns the description of a connected target.
+/// Returns the description of a connected cluster, for user ana and namespace shop.
 pub fn target_info() -> TargetInfo {
     TargetInfo {
         name: "prod-eu".to_owned(),
@@ -72,7 +69,7 @@ pub fn target_info() -> TargetInfo {
     }
 }
 
-/// Returns a context that has only a name.
+/// Returns a kubeconfig context; all its data except the name is fixed.
 pub fn known(name: &str) -> Known {
     Known {
         name: name.to_owned(),
@@ -83,7 +80,7 @@ pub fn known(name: &str) -> Known {
     }
 }
 
-/// Returns theme, keymap and characters.
+/// Loads a built-in theme, the default keymap and the Unicode characters.
 pub fn look(theme: &str, depth: Depth) -> Look {
     Look {
         theme: Theme::built_in(theme).unwrap().at(depth),
@@ -93,7 +90,8 @@ pub fn look(theme: &str, depth: Depth) -> Look {
     }
 }
 
-/// Returns a fleet in which one component fails in production, one rolls out and one is held.
+/// Returns a read model with some components: one fails in production, one is rolling out, and one
+/// is held.
 pub fn fleet() -> World {
     let mut world = fixture::world();
     for (component, versions) in [
@@ -158,12 +156,12 @@ pub fn fleet() -> World {
 }
 
 impl SnapshotTest {
-    /// Opens the matrix of the fleet, in dark colours.
+    /// Opens the matrix of [`fleet`], in the dark theme.
     pub fn fleet() -> Self {
         Self::of(fleet())
     }
 
-    /// Opens the matrix of a world.
+    /// Opens the matrix of a read model, in the dark theme.
     pub fn of(world: World) -> Self {
         let model = Model::new(target_info(), look("dark", Depth::True), (120, 40));
         let still = Self {
@@ -175,7 +173,7 @@ impl SnapshotTest {
         still.tell(Event::World(Vec::new()))
     }
 
-    /// Passes an event to the model.
+    /// Passes an event to the model, and records the returned effects.
     pub fn tell(mut self, event: Event) -> Self {
         let effects = update(&mut self.model, &self.world, self.now, event);
         self.effects.extend(effects);
@@ -183,7 +181,7 @@ impl SnapshotTest {
         self
     }
 
-    /// Presses keys, written as in keymaps; quoted text is typed.
+    /// Presses keys, written as in keymaps. Text in double quotes is typed letter by letter.
     pub fn keys(mut self, keys: &str) -> Self {
         let typed = keys
             .strip_prefix('"')
@@ -198,7 +196,7 @@ impl SnapshotTest {
         self
     }
 
-    /// Answers the last request that expects an answer.
+    /// Sends an answer to the last effect that expects an answer.
     pub fn answer(self, answer: impl FnOnce(&Effect) -> Answer) -> Self {
         let (ticket, answer) = {
             let asked = self
@@ -212,19 +210,18 @@ impl SnapshotTest {
         self.tell(Event::Answer(ticket, answer))
     }
 
-    /// Draws the screen in this size.
+    /// Draws the screen in this size (columns, rows).
     pub fn draw(&self, (width, height): (u16, u16)) -> Buffer {
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
         view(&self.model, &self.world, self.now, &mut buffer);
         buffer
     }
 
-    /// Returns the screen as text.
+    /// Returns the screen as plain text.
     pub fn screen(&self) -> String {
         picture::text(&self.draw(self.model.size))
     }
 
-    /// Asserts that the screen shows a text.
     #[track_caller]
     pub fn shows(self, words: &str) -> Self {
         let screen = self.screen();
@@ -232,7 +229,6 @@ impl SnapshotTest {
         self
     }
 
-    /// Asserts that the screen does not show a text.
     #[track_caller]
     pub fn hides(self, words: &str) -> Self {
         let screen = self.screen();
@@ -240,14 +236,14 @@ impl SnapshotTest {
         self
     }
 
-    /// Compares the screen with the golden file, in all sizes, in the dark theme and without colours.
+    /// Compares the screen with its golden file in all sizes, in the dark theme and in monochrome.
     #[track_caller]
     pub fn golden(self, name: &str) {
         let looks = [("dark", Depth::True), ("monochrome", Depth::Mono)];
         self.golden_in(name, &SIZES, &looks);
     }
 
-    /// Compares the screen with the golden file, in these sizes and themes.
+    /// Compares the screen with its golden file in these sizes and themes.
     #[track_caller]
     pub fn golden_in(mut self, name: &str, sizes: &[(u16, u16)], looks: &[(&str, Depth)]) {
         let mut settings = insta::Settings::new();
@@ -275,7 +271,7 @@ fn character(c: char) -> Key {
     Key::of(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)).unwrap()
 }
 
-/// Returns the ticket of an effect; None if it expects no answer.
+/// Returns the ticket of an effect; None if the effect expects no answer.
 fn ticket(effect: &Effect) -> Option<Ticket> {
     match effect {
         Effect::Plan(ticket, _)
@@ -300,7 +296,7 @@ fn ticket(effect: &Effect) -> Option<Ticket> {
     }
 }
 
-/// Returns the revisions of the failing ReleasePin: ana promoted its release.
+/// Returns the revisions of the failing ReleasePin. Each of them is a promotion by ana.
 pub fn promoted() -> Revisions<Pinned> {
     let revision = |number, release: &str| Revision {
         number,
@@ -381,7 +377,8 @@ fn the_cursor_begins_on_the_worst_place_in_production() {
     assert!(matches!(still.effects.last(), Some(Effect::Plan(..))));
 }
 
-/// The manifests of a version: a workload, its configuration, and objects that contain only the version.
+/// The manifests of a version: a workload, its configuration, and objects that differ only in the
+/// version.
 fn manifests(version: &str, image: &str, pool: &str) -> Vec<serde_json::Value> {
     let metadata = |name: &str| {
         json!({
@@ -409,7 +406,8 @@ fn manifests(version: &str, image: &str, pool: &str) -> Vec<serde_json::Value> {
     objects
 }
 
-/// Plans a rollback of the selected cell as the real session does, and adds the differences.
+/// Opens the plan of a rollback of the selected cell, and sends the plan and its diffs as the
+/// runner does.
 pub fn rolled_back(still: SnapshotTest) -> SnapshotTest {
     let asked = Asked {
         operation: "5f0c1d3a-0000".to_owned(),

@@ -1,4 +1,4 @@
-//! Background tasks, and the command log.
+//! The tasks (confirmed plans) and the command log.
 
 use jiff::Timestamp;
 
@@ -12,40 +12,37 @@ use crate::subjects::service::{Command, PlannedCommand};
 use crate::subjects::workload;
 use crate::text::quoted;
 
-/// A confirmed action that continues in the background.
+/// A confirmed plan that bowline applies, or whose rollouts it follows, in the background.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The ticket of the request that started the task.
+    /// The ticket of the request that applies the plan.
     pub ticket: Ticket,
-    /// The command that the user confirmed.
     pub command: Command,
-    /// The plan of the action.
+    /// The plan with its command.
     pub prepared: Box<PlannedCommand>,
-    /// The reason that the user gave.
+    /// The reason that the user gave; None without a reason.
     pub reason: Option<String>,
-    /// The time of the confirmation.
+    /// The time at which the user confirmed the plan.
     pub since: Timestamp,
-    /// The target that the task writes to.
     pub target: Target,
-    /// The state of the task.
     pub state: State,
-    /// The progress at the time when the user left the target of the task; None while this target is shown.
+    /// The last known progress, if the user left the target of the task before its end. None while
+    /// this target is shown: then [`Task::progress`] is current.
     pub frozen: Option<(Progress, String)>,
 }
 
-/// The target of a task, as far as a command line needs it.
+/// The target of a task, with the data that its command lines need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The name of the target.
     pub name: String,
-    /// The flags that select the target.
+    /// The flags that select the target on a command line.
     pub address: Address,
-    /// The directory of the repository; None for a server.
+    /// The directory of the repository that is the target; None if the target is a server.
     pub repository: Option<String>,
 }
 
 impl Target {
-    /// Returns the target that is shown.
+    /// Returns the task target that corresponds to the connected target.
     pub fn of(target_info: &TargetInfo) -> Self {
         let repository = target_info.repository.as_ref();
         Self {
@@ -59,33 +56,35 @@ impl Target {
 /// The state of a task.
 #[derive(Clone, Debug)]
 pub enum State {
-    /// bowline is writing.
+    /// bowline is writing the changes.
     Applying,
-    /// The changes are written; these revisions of ReleasePins roll out.
+    /// All changes are written; these revisions are rolling out.
     Rolling(Vec<Rolling>),
-    /// The task is done; the text is the outcome.
+    /// The task succeeded; the text describes the outcome.
     Done(String),
     /// The task failed; the text is the reason.
     Failed(String),
 }
 
-/// A revision of a ReleasePin that a task created.
+/// A revision that a task created, and the rollout of this revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rolling {
-    /// The ReleasePin; for a subject whose name contains its kind, such as `deploy/web`, its row in the matrix.
+    /// The key of the ReleasePin. For a workload, such as `deploy/web`, the key of its row in the
+    /// matrix.
     pub pin: Key,
-    /// The uid of the ReleasePin; None until the read model shows a ReleasePin that the task created.
+    /// The uid of the ReleasePin. None if the task created the ReleasePin and the read model does
+    /// not show it yet.
     pub uid: Option<Box<str>>,
     /// The number of the revision.
     pub revision: i64,
-    /// The release that the revision made effective.
+    /// The release that is effective since this revision.
     pub release: String,
-    /// The final outcome; None while it can still change.
+    /// The final outcome of the rollout; None while the outcome can still change.
     pub ended: Option<Rollout>,
 }
 
 impl Rolling {
-    /// Starts to follow a revision.
+    /// Starts to follow the rollout of a revision.
     pub fn new(pin: &Key, revision: i64, release: &str) -> Self {
         Self {
             pin: pin.clone(),
@@ -96,7 +95,7 @@ impl Rolling {
         }
     }
 
-    /// Returns the state of the rollout.
+    /// Returns the stored final outcome, or else the current state from the read model.
     pub fn rollout(&self, world: &World) -> Rollout {
         let now = || match world.workload(&self.pin) {
             Some(row) => workload::matrix::rollout(row, self.revision),
@@ -106,15 +105,15 @@ impl Rolling {
         self.ended.clone().unwrap_or_else(now)
     }
 
-    /// Returns the ReleasePin that the task changed; None if it does not exist any more, also if another
-    /// ReleasePin has its name now.
+    /// Returns the ReleasePin that the task changed. Returns None if it is deleted, even if a new
+    /// ReleasePin has the same name.
     fn pin<'w>(&self, world: &'w World) -> Option<&'w Pin> {
         let is_it = |pin: &&Pin| self.uid.as_ref().is_none_or(|uid| *uid == pin.uid);
         world.pin(&self.pin).filter(is_it)
     }
 
-    /// Returns the reason why an undo would not reverse this revision but another change; None if it would reverse
-    /// it.
+    /// Returns the reason why an undo would reverse a newer change instead of this revision; None
+    /// if it would reverse this revision.
     pub fn overtaken(&self, world: &World) -> Option<String> {
         match (world.pin(&self.pin), self.pin(world)) {
             (Some(other), None) => Some(format!(
@@ -133,7 +132,7 @@ impl Rolling {
     }
 }
 
-/// Stores the final outcomes of rollouts, because the read model does not keep them.
+/// Stores the final outcomes of rollouts in the tasks, because the read model does not keep them.
 pub fn follow(tasks: &mut [Task], world: &World) {
     let shown = tasks.iter_mut().filter(|task| task.frozen.is_none());
     let states = shown.map(|task| &mut task.state);
@@ -149,7 +148,7 @@ pub fn follow(tasks: &mut [Task], world: &World) {
     }
 }
 
-/// Freezes the tasks of a target that the user leaves, with their last known progress.
+/// Stores the last known progress of the tasks, before the user leaves their target.
 pub fn leave(tasks: &mut [Task], world: &World, target_info: &TargetInfo) {
     let shown = tasks.iter_mut().filter(|task| task.frozen.is_none());
     for task in shown {
@@ -162,7 +161,7 @@ pub fn leave(tasks: &mut [Task], world: &World, target_info: &TargetInfo) {
     }
 }
 
-/// Follows the tasks of a target again, after the user came back.
+/// Makes the tasks of a target follow the read model again, after the user returned to the target.
 pub fn arrive(tasks: &mut [Task], target_info: &TargetInfo) {
     let target = Target::of(target_info);
     for task in tasks.iter_mut().filter(|task| task.target == target) {
@@ -170,21 +169,21 @@ pub fn arrive(tasks: &mut [Task], target_info: &TargetInfo) {
     }
 }
 
-/// A line of the command log.
+/// An entry of the command log: an action, and the command lines that would do the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
-    /// The time.
+    /// The time of the action.
     pub at: Timestamp,
-    /// The equivalent command lines: of bowline, or of another program if bowline has none.
+    /// The equivalent `bowline` command lines; lines of another program if bowline has no such
+    /// command.
     pub bowline: Vec<String>,
-    /// The kubectl commands that come closest; for a repository, git commands.
+    /// The nearest kubectl command lines; git command lines if the target is a repository.
     pub kubectl: Vec<String>,
-    /// The outcome of the action.
     pub outcome: String,
 }
 
 impl Logged {
-    /// Adds the flags of the target to the commands.
+    /// Adds the flags of the target to the command lines.
     pub fn aim(&mut self, target: &Target) {
         for line in &mut self.bowline {
             *line = target.address.bowline(line);
@@ -206,7 +205,8 @@ impl Logged {
 }
 
 impl Task {
-    /// Sets the state after the write. A task of a target that is not shown stays frozen.
+    /// Sets the state of the task after bowline has applied the plan. If another target is shown,
+    /// only updates the stored progress.
     pub fn settle(&mut self, state: State, target_info: &TargetInfo) {
         self.state = state;
         if let State::Rolling(rolling) = &mut self.state {
@@ -232,13 +232,14 @@ impl Task {
         });
     }
 
-    /// Returns the command line that does the same, with the flags of the task's target.
+    /// Returns the `bowline` command line that runs the same command on the task's target.
     pub fn command_line(&self) -> String {
         let reason = self.reason.as_deref();
         self.command.aimed(reason, &self.target.address)
     }
 
-    /// Returns the progress, from the read model.
+    /// Returns the progress and its description: from the read model, or the stored one if another
+    /// target is shown.
     pub fn progress(&self, world: &World) -> (Progress, String) {
         if let Some(frozen) = &self.frozen {
             return frozen.clone();
@@ -272,19 +273,16 @@ impl Task {
         }
     }
 
-    /// Returns whether the task is still running.
+    /// Returns whether the task is writing or its rollouts are in progress.
     pub fn goes_on(&self, world: &World) -> bool {
         self.progress(world).0 == Progress::Moving
     }
 }
 
-/// The progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The task is running, or its rollout is in progress.
+    /// The task is writing, or its rollouts are in progress.
     Moving,
-    /// The task succeeded.
     Done,
-    /// The task failed.
     Failed,
 }

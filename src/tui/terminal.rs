@@ -1,7 +1,7 @@
-//! The terminal: takes it over, draws on it with few bytes, and always restores it.
+//! The terminal: takes it over, draws frames with few bytes, and restores it.
 //!
-//! This module knows nothing about screens. A frame is one write, and the terminal shows it at once. The
-//! terminal is restored on every exit: normal end, signal, panic, abort.
+//! This module knows no screens. It writes a frame with one write call, and the terminal shows it
+//! at once. It restores the terminal on every exit: normal end, signal, panic, abort.
 
 pub mod hold;
 pub mod input;
@@ -34,40 +34,42 @@ use modes::Options;
 use osc::CopyError;
 use painter::{Links, Painter};
 
-/// The reasons why bowline cannot use the terminal.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Input or output is not a terminal.
+    /// Standard input or standard output is not a terminal.
     #[error("the terminal UI needs a terminal, for keys and for the screen")]
     NotATerminal,
-    /// The terminal cannot move its cursor.
+    /// The terminal cannot move its cursor. The text is the terminal type.
     #[error("the terminal type '{0}' cannot show screens")]
     NoScreens(String),
-    /// Setting up the terminal failed.
     #[error("cannot set up the terminal: {0}")]
     SetUp(#[from] io::Error),
 }
 
-/// The cost of a frame.
+/// The cost of drawing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
-    /// The number of bytes written.
     pub bytes: usize,
 }
 
-/// A terminal under the control of the program; dropping it restores the terminal.
+/// A terminal under the control of bowline. Dropping it restores the terminal.
 pub struct Terminal {
     screen: ratatui::Terminal<Painter>,
     options: Options,
     links: Links,
-    /// The links on the screen.
+    /// The links in the last frame.
     linked: Vec<Link>,
     hold: Option<Hold>,
 }
 
 impl Terminal {
-    /// Returns the modes for the terminal of the program; fails if the terminal cannot show screens. Does not
-    /// change the terminal.
+    /// Checks whether the terminal can show screens, and returns the modes to set. Does not change
+    /// the terminal.
+    ///
+    /// # Errors
+    ///
+    /// Fails if standard input or output is not a terminal, or if the terminal cannot move its
+    /// cursor.
     pub fn check(term: &str, in_tmux: bool, mouse: bool) -> Result<Options, OpenError> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(OpenError::NotATerminal);
@@ -75,10 +77,11 @@ impl Terminal {
         Options::of(term, in_tmux, mouse).ok_or_else(|| OpenError::NoScreens(term.into()))
     }
 
-    /// Takes over the terminal of the program; also returns its events.
+    /// Takes over the terminal, and returns it with its events. `term` and `in_tmux` are the values
+    /// of `TERM` and `TMUX`.
     ///
-    /// `term` and `in_tmux` come from `TERM` and `TMUX`. From now on, signals that end the program arrive as
-    /// events; if the program does not react within two seconds, the signal ends it.
+    /// From now on, signals that end a process arrive as events. If bowline does not react within
+    /// two seconds, the signal ends the process.
     pub fn open(term: &str, in_tmux: bool, mouse: bool) -> Result<(Terminal, Events), OpenError> {
         let options = Terminal::check(term, in_tmux, mouse)?;
         let size = size()?;
@@ -91,7 +94,7 @@ impl Terminal {
         Ok((terminal, Events::of_terminal(signals, !ask.is_empty())))
     }
 
-    /// Draws on any writer, without taking over a terminal.
+    /// Creates a terminal that draws on a writer, without taking over a real terminal.
     pub fn over(out: Box<dyn Write + Send>, size: Size, options: Options) -> io::Result<Terminal> {
         let links = Links::default();
         let painter = Painter::new(out, size, links.clone());
@@ -104,7 +107,7 @@ impl Terminal {
         })
     }
 
-    /// Draws a frame.
+    /// Draws a frame without links; returns the number of written bytes.
     pub fn draw(&mut self, paint: impl FnOnce(&mut Frame<'_>)) -> io::Result<Drawn> {
         self.draw_linked(|frame| {
             paint(frame);
@@ -112,7 +115,7 @@ impl Terminal {
         })
     }
 
-    /// Draws a frame with links.
+    /// Draws a frame; `paint` returns the links in it.
     pub fn draw_linked(
         &mut self,
         paint: impl FnOnce(&mut Frame<'_>) -> Vec<Link>,
@@ -138,7 +141,7 @@ impl Terminal {
         Ok(Drawn { bytes })
     }
 
-    /// Records the new size of the terminal; the next frame has it.
+    /// Sets the size of the terminal for the next frame.
     pub fn resize(&mut self, size: Size) {
         self.screen.backend_mut().resize(size);
     }
@@ -148,17 +151,18 @@ impl Terminal {
         self.screen.backend().size()
     }
 
-    /// Makes the next frame draw all cells.
+    /// Forces the next frame to write every cell.
     pub fn redraw(&mut self) -> io::Result<()> {
         self.screen.clear()
     }
 
-    /// Returns the number of bytes written so far.
+    /// Returns the number of bytes written since the start.
     pub fn bytes(&self) -> u64 {
         self.screen.backend().bytes().1
     }
 
-    /// Copies a text to the clipboard of the user's terminal, also over a remote connection.
+    /// Copies a text to the clipboard of the user's terminal with OSC 52, which also works over
+    /// SSH.
     pub fn copy(&mut self, text: &str) -> Result<(), CopyError> {
         if !self.options.osc {
             return Err(CopyError::NotThere);
@@ -167,7 +171,7 @@ impl Terminal {
         Ok(self.screen.backend_mut().say(&sequence)?)
     }
 
-    /// Sets the title of the terminal window.
+    /// Sets the title of the terminal window, if the terminal supports it.
     pub fn title(&mut self, name: &str) -> io::Result<()> {
         match self.options.osc {
             true => self.screen.backend_mut().say(&osc::title(name)),
@@ -175,10 +179,10 @@ impl Terminal {
         }
     }
 
-    /// Returns the terminal to the shell, stops until the program is continued, and takes the terminal over
-    /// again.
+    /// Restores the terminal for the shell, stops the process until it is continued, and takes over
+    /// the terminal again.
     ///
-    /// Returns false, and does nothing, if no shell could continue the program.
+    /// Returns false and does nothing if no shell could continue the process.
     pub fn suspend(&mut self) -> io::Result<bool> {
         if !signals::can_be_continued() {
             return Ok(false);
@@ -191,7 +195,7 @@ impl Terminal {
         Ok(true)
     }
 
-    /// Takes the terminal over again, and makes the next frame draw all cells.
+    /// Takes over the terminal again, and forces the next frame to write every cell.
     pub fn resume(&mut self) -> io::Result<()> {
         if let Some(hold) = &mut self.hold {
             hold.take_again(output()?, &self.options)?;
@@ -203,7 +207,8 @@ impl Terminal {
     }
 }
 
-/// Returns stdout without the buffer of `Stdout`, which would split a frame at its last line.
+/// Opens stdout without the line buffer of `Stdout`, which would split a frame at its last line
+/// break.
 fn output() -> io::Result<Box<dyn Write + Send>> {
     let own = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(Box::new(File::from(own)))
@@ -214,11 +219,11 @@ fn size() -> io::Result<Size> {
     Ok(Size { width, height })
 }
 
-/// Copies the cells of some areas of a frame.
+/// Returns the cells in these areas of a frame.
 fn cells_in(buffer: &Buffer, areas: &[Rect]) -> Vec<(u16, u16, Cell)> {
     let mut cells = Vec::new();
     for area in areas {
-        // The cell behind a wide character belongs to the character.
+        // The cell after a wide character is part of that character.
         let mut covered = Position::ORIGIN;
         for at in area.intersection(buffer.area).positions() {
             let Some(cell) = buffer.cell(at) else {

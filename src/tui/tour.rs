@@ -1,7 +1,8 @@
-//! The guided tour of the demo: a few sentences at the bottom, which advance when the user follows them.
+//! The guided tour of the demo: a few sentences at the bottom of the screen. Each step ends when
+//! the user does what its text says.
 //!
-//! The tour intercepts no key: it watches the user's actions and the front screen. A user who does something
-//! else finds the tour at the same step later. The sentences name the keys of the current keymap.
+//! The tour intercepts no key. It observes the user's actions and the front screen, and stays at
+//! its step while the user does something else. The sentences name the keys of the user's keymap.
 
 #[cfg(test)]
 mod tests;
@@ -17,34 +18,34 @@ use super::theme::Role;
 use super::update::say;
 use crate::text;
 
-/// The smallest number of rows of a terminal that shows the tour.
+/// The minimum number of terminal rows for the tour.
 const LEAST: u16 = 17;
 
-/// The state of the tour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tour {
-    /// The current step.
+    /// The index of the current step.
     step: usize,
-    /// The number of plans that were confirmed before this step.
+    /// The number of plans that the user had confirmed when the step started.
     confirmed: usize,
-    /// The user's last action.
+    /// The last action of the user; None before the first action.
     acted: Option<Action>,
 }
 
-/// A check on the state of the UI.
+/// A condition on the state of the UI.
 type Looks = fn(&Seen<'_>) -> bool;
 
-/// One step: its text, and the condition for the next step.
+/// One step of the tour: its text, and the condition that ends the step.
 struct Step {
     title: &'static str,
-    /// The text; an action in braces stands for its key.
+    /// The text. bowline replaces an action in braces by its key.
     words: &'static str,
     done: Looks,
-    /// A check, and the text that replaces `words` if the user left the path of the tour.
+    /// If this condition holds, the user did something else, and the tour shows this text instead
+    /// of `words`.
     astray: Option<(Looks, &'static str)>,
 }
 
-/// The input of the checks.
+/// The state that a condition of a step checks.
 struct Seen<'m> {
     model: &'m Model,
     tour: &'m Tour,
@@ -55,7 +56,7 @@ impl Seen<'_> {
         self.model.stack.len() == 1 && self.model.over.is_none()
     }
 
-    /// Returns whether the matrix is in front and the user's last action did not ask for a diff.
+    /// Returns whether the matrix is in front and the last action was not Diff.
     fn is_back(&self) -> bool {
         self.is_on_matrix() && self.tour.acted.is_some_and(|action| action != Action::Diff)
     }
@@ -65,19 +66,19 @@ impl Seen<'_> {
         acted.is_some_and(|action| actions.contains(&action))
     }
 
-    /// Returns whether a plan of this verb is in front.
+    /// Returns whether the plan of a command with this verb is in front.
     fn is_planned(&self, verb: &str) -> bool {
         matches!(self.model.front(), Screen::Plan(plan) if plan.command.verb() == verb)
     }
 
-    /// Returns whether a plan of this verb was confirmed during this step.
+    /// Returns whether the user confirmed a command with this verb during this step.
     fn is_confirmed(&self, verb: &str) -> bool {
         let mut since = self.model.tasks.iter().skip(self.tour.confirmed);
         since.any(|task| task.command.verb() == verb)
     }
 }
 
-/// The actions that move around.
+/// The actions that move the cursor.
 const MOVES: [Action; 6] = [
     Action::Left,
     Action::Right,
@@ -180,7 +181,8 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// Advances the tour if its step is done; ends it after the last step.
+/// Goes to the next step if the condition of the current step holds; ends the tour after the last
+/// step.
 pub fn follow(model: &mut Model) {
     let Some(mut tour) = model.tour.take() else {
         return;
@@ -196,7 +198,8 @@ pub fn follow(model: &mut Model) {
     model.tour = (tour.step < STEPS.len()).then_some(tour);
 }
 
-/// Records the user's action; returns whether it is an action of the tour itself.
+/// Records the user's action. Returns whether it is an action of the tour (next, back, off), which
+/// then needs no other handling.
 pub fn steer(model: &mut Model, now: Timestamp, action: Action) -> bool {
     let confirmed = model.tasks.len();
     let steers = matches!(
@@ -222,7 +225,7 @@ pub fn steer(model: &mut Model, now: Timestamp, action: Action) -> bool {
     steers
 }
 
-/// Starts the tour, or says why it cannot be shown.
+/// Starts the tour, or shows a warning if the terminal has too few rows.
 pub fn start(model: &mut Model, now: Timestamp) {
     let (_, rows) = model.size;
     if rows < LEAST {
@@ -232,7 +235,8 @@ pub fn start(model: &mut Model, now: Timestamp) {
     model.tour = Some(begin(model.tasks.len()));
 }
 
-/// Starts the tour; `confirmed` is the number of plans confirmed so far.
+/// Creates a tour at its first step. `confirmed` is the number of plans that the user has confirmed
+/// before.
 pub fn begin(confirmed: usize) -> Tour {
     Tour {
         confirmed,
@@ -257,10 +261,10 @@ impl Tour {
     }
 }
 
-/// A piece of a sentence, and whether it is a key.
+/// A piece of a sentence. The flag is true if the piece is a key.
 type Piece = (String, bool);
 
-/// Returns the sentences as lines of this width, with the keys of the keymap.
+/// Returns the text of the step, wrapped to this width, with keys instead of actions.
 fn lines(model: &Model, tour: &Tour, width: usize) -> Vec<Vec<Piece>> {
     let mut lines: Vec<Vec<Piece>> = vec![Vec::new()];
     let mut used = 0;
@@ -284,7 +288,8 @@ fn lines(model: &Model, tour: &Tour, width: usize) -> Vec<Vec<Piece>> {
     lines
 }
 
-/// Replaces the actions in braces by their keys, and `@environment` by the environment's name.
+/// Splits a word into pieces: replaces an action in braces by its keys, and `@environment` by the
+/// name of the environment.
 fn pieces(model: &Model, word: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = word;
@@ -311,8 +316,8 @@ fn pieces(model: &Model, word: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the keys of an action on the front screen, or else on its usual screen; a command if no key is
-/// bound.
+/// Returns the keys of an action on the front screen, or else on the screen that usually has it.
+/// Returns the command for the action if no key is bound.
 fn key(model: &Model, word: &str) -> String {
     let keymap = &model.look.keymap;
     let everywhere: [&[Mode]; 4] = [
@@ -328,7 +333,8 @@ fn key(model: &Model, word: &str) -> String {
     bound.unwrap_or_else(|| format!(":{word}"))
 }
 
-/// Returns the number of rows of the tour; 0 if the terminal is too small for it.
+/// Returns the number of rows that the tour occupies; 0 if the tour is off or the terminal has too
+/// few rows.
 pub fn height(model: &Model, width: u16, height: u16) -> u16 {
     let Some(tour) = model.tour.as_ref().filter(|_| height >= LEAST) else {
         return 0;
@@ -338,7 +344,6 @@ pub fn height(model: &Model, width: u16, height: u16) -> u16 {
     rows.min((height / 4).max(4))
 }
 
-/// Draws the tour.
 pub fn view(sheet: &mut Sheet<'_>, model: &Model) {
     let Some(tour) = &model.tour else {
         return;
@@ -387,8 +392,8 @@ pub fn view(sheet: &mut Sheet<'_>, model: &Model) {
     }
 }
 
-/// Returns the texts of the steps, each with the title of its step, for the test that checks all texts of bowline.
-#[cfg(test)]
+/// Returns the texts of all steps, each with the title of its step. A test checks the wording of
+/// all texts of bowline.
 pub(super) fn texts() -> impl Iterator<Item = (String, String)> {
     STEPS.iter().flat_map(|step| {
         let words = [Some(step.words), step.astray.map(|(_, words)| words)];

@@ -1,4 +1,5 @@
-//! Applies events to the model, and returns the effects. No function here waits or performs an effect.
+//! Applies events to the model and returns the effects to perform. No function of this module waits
+//! or performs an effect.
 
 use crossterm::event::KeyEvent;
 use jiff::Timestamp;
@@ -15,7 +16,7 @@ use super::{commands, tasks, tour};
 use crate::engine::world::World;
 use crate::subjects::service::{self, Command};
 
-/// Applies an event to the model; returns the effects.
+/// Applies an event to the model; returns the effects to perform.
 pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) -> Vec<Effect> {
     let mut effects = Vec::new();
     match event {
@@ -30,8 +31,8 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         Event::Mouse(mouse) => super::mouse::used(model, world, now, mouse, &mut effects),
         Event::World(touched) => {
             tasks::follow(&mut model.tasks, world);
-            // All screens follow the read model, also hidden ones and those in the forward history, so that each
-            // screen is current when the user returns to it.
+            // All screens follow the read model, also the hidden ones and those in the forward
+            // history. So each screen is current when the user returns to it.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&touched, turn);
             });
@@ -43,7 +44,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         Event::Answer(ticket, answer) => answered(model, world, now, ticket, answer, &mut effects),
         Event::Known(user) => {
             model.target_info.user = user;
-            // The filter `mine` depends on the name of the user.
+            // The filter `mine` depends on the user name.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&[], turn);
             });
@@ -54,8 +55,8 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
     effects
 }
 
-/// Handles a connection to another target: switches to it, or lets it wait while the user is busy. `world` is
-/// the read model of the target that is shown.
+/// Handles the result of connecting to another target: switches to the target, or keeps it waiting
+/// while the user is busy. `world` is the read model of the old target.
 fn connected(
     model: &mut Model,
     world: &World,
@@ -86,7 +87,7 @@ fn connected(
     }
 }
 
-/// Returns the message with the key that switches to the new target.
+/// Returns the message that says which key switches to the new target.
 fn waiting(model: &Model) -> String {
     let place = model.connecting.as_ref().map_or("", |it| &it.place);
     let modes = &[Mode::Global];
@@ -95,7 +96,7 @@ fn waiting(model: &Model) -> String {
     format!("connected to {place}: finish or close this first, then {keys} switches to it")
 }
 
-/// Switches to the target that bowline has connected to.
+/// Switches to the target that bowline has connected to; shows a notice if there is none.
 fn switch(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Effect>) {
     let waits = model.connecting.take();
     let Some(target_info) = waits.as_ref().and_then(|it| it.target_info.clone()) else {
@@ -120,7 +121,7 @@ fn switch(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Ef
     say(model, now, Level::Info, words);
 }
 
-/// Drops the connection to another target; returns whether there was one.
+/// Cancels the connection to another target; returns false if there is none.
 fn drop_connection(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) -> bool {
     let Some(connecting) = model.connecting.take() else {
         return false;
@@ -131,7 +132,7 @@ fn drop_connection(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>)
     true
 }
 
-/// Calls `tell` for every screen, also those in the forward history.
+/// Calls `tell` for every open screen and for every screen in the forward history.
 fn each(
     model: &mut Model,
     world: &World,
@@ -144,8 +145,9 @@ fn each(
     }
 }
 
-/// Calls `tell` for one screen, and fulfils its requests. Screens of the forward history come after the
-/// stack; their requests are ignored, because the user does not see them.
+/// Calls `tell` for one screen and fulfils its requests. `at` counts the open screens, then those
+/// of the forward history. Requests of the latter are dropped, because the user does not see these
+/// screens.
 fn turn<T>(
     model: &mut Model,
     world: &World,
@@ -182,7 +184,7 @@ fn turn<T>(
     Some(told)
 }
 
-/// Calls `tell` for the front screen.
+/// Calls `tell` for the front screen and fulfils its requests.
 pub(super) fn front<T>(
     model: &mut Model,
     world: &World,
@@ -194,7 +196,7 @@ pub(super) fn front<T>(
     turn(model, world, now, at, effects, tell)
 }
 
-/// Fulfils a request of a screen or a command to the model.
+/// Fulfils a request that a screen or a command sent to the model.
 pub(super) fn fulfil(
     model: &mut Model,
     world: &World,
@@ -239,7 +241,7 @@ pub(super) fn fulfil(
     }
 }
 
-/// Shows a notice at the bottom.
+/// Shows a notice at the bottom of the screen.
 pub(super) fn say(model: &mut Model, now: Timestamp, level: Level, text: impl Into<String>) {
     model.notice = Some(Notice {
         text: text.into(),
@@ -249,7 +251,7 @@ pub(super) fn say(model: &mut Model, now: Timestamp, level: Level, text: impl In
 }
 
 fn open(model: &mut Model, screen: Screen) {
-    // The notice is about the screen that was in front before.
+    // The notice is about the previous front screen.
     model.notice = None;
     model.forth.clear();
     model.stack.push(screen);
@@ -258,14 +260,16 @@ fn open(model: &mut Model, screen: Screen) {
 fn close(model: &mut Model) {
     if model.stack.len() > 1
         && let Some(left) = model.stack.pop()
-        // The history keeps no plans, whose results are under tasks, and no help, which opens fresh.
+        // Plans and the help stay out of the forward history: the tasks keep the results of plans,
+        // and the help opens anew.
         && !matches!(left, Screen::Plan(_) | Screen::Help(_))
     {
         model.forth.push(left);
     }
 }
 
-/// Opens the plan of an action, unless bowline knows already that the user lacks the right.
+/// Opens the plan screen for a command. Shows an error instead if bowline already knows that the
+/// user lacks the right.
 pub(super) fn plan(model: &mut Model, now: Timestamp, command: Command, effects: &mut Vec<Effect>) {
     if let Some(why) = from_keys::denied(&model.target_info, &command) {
         say(model, now, Level::Error, why);
@@ -292,7 +296,7 @@ fn pressed(
     }
 }
 
-/// Handles a key; returns whether it did something.
+/// Handles a key press; returns false if the key has no meaning here.
 fn acted(
     model: &mut Model,
     world: &World,
@@ -342,7 +346,7 @@ fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects:
     }
     let taken = front(model, world, now, effects, |screen, _| screen.paste(text));
     if taken != Some(Handled::Yes) {
-        // The keys of pasted text must not run actions.
+        // Pasted text must not run actions as if the user pressed keys.
         say(
             model,
             now,
@@ -352,7 +356,8 @@ fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects:
     }
 }
 
-/// Runs an action on the front screen; if the screen does not handle the action, runs it for the whole program.
+/// Runs an action on the front screen. If the screen does not handle the action, runs it for the
+/// whole program.
 pub(super) fn run(
     model: &mut Model,
     world: &World,
@@ -368,7 +373,7 @@ pub(super) fn run(
     });
     if handled == Some(Handled::Yes) {
         if matches!(action, Action::TimeTravel | Action::StepBack) {
-            // The screens of the forward history belong to the present.
+            // Screens of the forward history show the present, so they do not fit a past time.
             model.forth.clear();
         }
         return;
@@ -427,7 +432,7 @@ pub(super) fn run(
     }
 }
 
-/// Leaves the program, unless a write or a push is running.
+/// Leaves the program; if a write or a push is running, shows a notice instead.
 pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) {
     let writing = model
         .tasks
@@ -506,7 +511,8 @@ fn answered(
     }
 }
 
-/// Names the ReleasePins that a sparse checkout leaves out or that cannot be read, if they differ from before.
+/// Returns a warning that names the ReleasePins that bowline could not read, for example because of
+/// a sparse checkout. Returns None if there are none, or if they are the same as before.
 fn left_out(model: &Model, known: Option<&WorkTree>) -> Option<String> {
     let work_tree = model.target_info.repository.as_ref()?.work_tree.as_ref()?;
     let before = known.map_or(&[][..], |known| &known.left_out);
@@ -531,13 +537,14 @@ fn left_out(model: &Model, known: Option<&WorkTree>) -> Option<String> {
     let names: Vec<String> = names.collect();
     (!names.is_empty()).then(|| {
         format!(
-            "not checked out, so the release is not known: {}; git sparse-checkout add their directories",
+            "not checked out, so the release is not known: {}; check them out: git sparse-checkout add DIR",
             names.join(", ")
         )
     })
 }
 
-/// Records the result of a plan, whether its screen is open or not.
+/// Records the result of an applied plan in its task and in the command log, even if its screen is
+/// closed.
 fn settle(
     model: &mut Model,
     now: Timestamp,
@@ -559,7 +566,7 @@ fn settle(
     say(model, now, level, outcome.words());
 }
 
-/// Runs a typed command.
+/// Runs a line of the command prompt.
 pub(super) fn command(
     model: &mut Model,
     world: &World,

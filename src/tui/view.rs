@@ -1,4 +1,4 @@
-//! Draws the whole frame: header, front screen, prompts over it, footer.
+//! Draws the whole frame: header, front screen, prompt or choice above it, footer.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use super::widgets::{scrolled, wrap};
 use crate::engine::world::{Freshness, World};
 use crate::text;
 
-/// The delay before an unfinished search continues.
+/// The pause before an unfinished search continues.
 const AGAIN: SignedDuration = SignedDuration::from_millis(5);
 
-/// The number of rows of the header and of the footer.
+/// The number of rows of the header.
 pub const HEAD: u16 = 2;
 const FOOT: u16 = 1;
-/// From this width on, the footer always has the key of the help. On a narrower screen, the keys of the screen need
-/// all the room.
+/// The minimum width at which the footer always shows the help key. On a narrower screen, the keys
+/// of the screen need all columns.
 const ROOM_FOR_HELP: u16 = 60;
-/// The number of rows that the frame takes from every screen.
+/// The number of rows that the header and the footer take from every screen.
 pub const FRAME: u16 = HEAD + FOOT;
 
-/// Returns the width and the height of the area that the frame leaves to a screen.
+/// Returns the size of the area that remains for the front screen: columns and rows.
 pub fn body(model: &Model, now: Timestamp) -> (u16, u16) {
     let (width, height) = model.size;
     let tour = tour::height(model, width, height);
@@ -41,7 +41,7 @@ pub fn body(model: &Model, now: Timestamp) -> (u16, u16) {
     (width, room.saturating_sub(said))
 }
 
-/// Draws the frame; returns the time at which a drawn label changes by itself.
+/// Draws the frame. Returns the time at which a drawn label, such as an age, changes.
 pub fn view(
     model: &Model,
     world: &World,
@@ -51,7 +51,7 @@ pub fn view(
     view_noting(model, world, now, buffer).turns.get()
 }
 
-/// Draws the frame; returns the links of the frame and the time at which a drawn label changes.
+/// Draws the frame. Returns its links, and the time at which a drawn label changes.
 pub fn view_noting(model: &Model, world: &World, now: Timestamp, buffer: &mut Buffer) -> Notes {
     let notes = Notes::default();
     let look = &model.look;
@@ -97,7 +97,7 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let zoned = now.to_zoned(target_info.zone.clone());
     let clock = zoned.strftime("%H:%M").to_string();
     let as_of = model.front().as_of();
-    // The clock shows minutes, because seconds would redraw the screen too often.
+    // The clock shows no seconds, because they would redraw the screen every second.
     let minute = now.as_second().div_euclid(60) * 60 + 60;
     if let Ok(at) = Timestamp::from_second(minute)
         && as_of.is_none()
@@ -154,7 +154,7 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         parts.push((1, one(" data plane".to_owned(), Role::Warning)));
     }
     let mut right: Vec<Part> = match as_of {
-        // A past time is neither live nor stale, and its clock stands still.
+        // At a past time, data is neither live nor stale, and the clock does not run.
         Some(at) => {
             let moment = format!(" AS OF {} ", target_info.clock(at, now));
             vec![(
@@ -195,7 +195,8 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     crumbs(sheet, scene);
 }
 
-/// A part of the header with its priority: the lowest priority is dropped first if there is no room.
+/// A part of the header with its priority. If the header is too long, the part with the lowest
+/// priority is dropped first.
 type Part = (u8, Vec<(String, Role)>);
 
 /// The priority of parts that are never dropped: freshness and read-only.
@@ -206,7 +207,8 @@ fn wide(parts: &[Part]) -> usize {
     spans.map(|(words, _)| text::width(words)).sum()
 }
 
-/// Returns the priority and the position of the part to drop first: the last one of the lowest priority.
+/// Returns the priority and the index of the part to drop next: the last one among those with the
+/// lowest priority.
 fn least(parts: &[Part]) -> Option<(u8, usize)> {
     let may_go = parts.iter().enumerate().rev();
     let may_go = may_go.filter(|(_, (need, _))| *need < STAYS);
@@ -215,7 +217,8 @@ fn least(parts: &[Part]) -> Option<(u8, usize)> {
         .min_by_key(|(need, _)| *need)
 }
 
-/// Describes the freshness of the data: the kinds that are still loading, or else the stalest source.
+/// Describes the freshness of the data: the kinds that are still loading, or else the source that
+/// is stale for the longest time.
 fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     let mut stale = None;
     let mut loading: Vec<&str> = Vec::new();
@@ -241,7 +244,7 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     }
     match stale {
         None if !world.absent_kinds().is_empty() => match world.workloads().next() {
-            // bowline shows workloads even if its own kinds are not installed.
+            // bowline shows workloads even if its own kinds are not installed in the cluster.
             Some(_) => ("live, bowline is not installed".to_owned(), Role::Muted),
             None => ("kinds missing".to_owned(), Role::Stale),
         },
@@ -251,7 +254,7 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     }
 }
 
-/// Draws the path of open screens, the filter of the front screen, and its totals.
+/// Draws the titles of the open screens, the filter of the front screen, and its totals.
 fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
     let mut pen = sheet.line(1);
@@ -278,7 +281,7 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let wide = |parts: &[(String, Role)]| -> usize {
         parts.iter().map(|(part, _)| text::width(part) + 2).sum()
     };
-    // Drop the last total first, because it is the least important.
+    // If there is too little room, drop the last totals, because they are the least important.
     while wide(&parts) >= pen.room() && parts.pop().is_some() {}
     let gap = pen.room().saturating_sub(wide(&parts));
     pen.skip(u16::try_from(gap).unwrap_or_default());
@@ -287,7 +290,7 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     }
 }
 
-/// Draws the last line: the keys of a chord, or the keys of the screen.
+/// Draws the last line: the pressed keys of a chord, or else the keys of the front screen.
 fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
     let (keymap, modes) = (&model.look.keymap, model.front().modes());
@@ -302,7 +305,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     }
     let hints = model.front().hints();
     let selected = model.front().subject(scene.world).components;
-    // The help lists every key, so the key of the help stays when other keys do not fit.
+    // Reserve room for the help key, because the help lists all keys that do not fit.
     let help = hints.iter().find(|(action, _)| *action == Action::Help);
     let help = help.filter(|_| is_wide).and_then(|(action, word)| {
         let keys = keymap.keys_for(modes, *action)?;
@@ -322,7 +325,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             continue;
         }
         let keys = keys.join("/");
-        // An action that is refused stays in the footer, dimmed.
+        // The footer shows an action that is not allowed, but dimmed.
         let lacks = |name: &Arc<str>| from_keys::not_for_workloads(*action, name).is_some();
         let refused = action.plans()
             && (model.target_info.unwritable(now).is_some() || selected.iter().any(lacks));
@@ -355,7 +358,8 @@ fn notice_role(notice: &Notice) -> Role {
     }
 }
 
-/// Wraps the current notice; empty after it expired or while a prompt is open.
+/// Wraps the current notice into lines. Returns no lines if the notice has expired or a prompt is
+/// open.
 fn told(model: &Model, width: u16, room: u16, now: Timestamp) -> Vec<String> {
     let is_free = model.over.is_none() && model.pressed.is_empty();
     let notice = model.notice.as_ref().filter(|_| is_free);
@@ -367,7 +371,7 @@ fn told(model: &Model, width: u16, room: u16, now: Timestamp) -> Vec<String> {
     let most = usize::from(room);
     if lines.len() > most {
         lines.truncate(most);
-        // The dots stand for the lines that do not fit.
+        // The dots mark that further lines do not fit.
         if let Some(last) = lines.last_mut() {
             last.push_str(" ...");
             *last = text::fit(last, width);
@@ -376,7 +380,7 @@ fn told(model: &Model, width: u16, room: u16, now: Timestamp) -> Vec<String> {
     lines
 }
 
-/// Draws the typed line.
+/// Draws the line in which the user types.
 fn line(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     let mut pen = sheet.line(0);
     pen.put(prompt.sign(), Role::Prompt);
@@ -389,7 +393,6 @@ fn line(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     sheet.part(area).widget(&prompt.line);
 }
 
-/// Draws the prompt or choice over the screen.
 fn over(mut sheet: Sheet<'_>, model: &Model) {
     match &model.over {
         Some(Over::Prompt(prompt)) if !prompt.offers.is_empty() => offers(&mut sheet, prompt),
@@ -403,7 +406,7 @@ fn over(mut sheet: Sheet<'_>, model: &Model) {
     }
 }
 
-/// Draws the mistake in the typed line, above the line.
+/// Draws the error message about the typed line, above the line.
 fn complain(sheet: &mut Sheet<'_>, complaint: &str) {
     let width = usize::from(sheet.width().saturating_sub(2));
     let lines = wrap(complaint, width);
@@ -416,7 +419,7 @@ fn complain(sheet: &mut Sheet<'_>, complaint: &str) {
     }
 }
 
-/// Draws the completions, above the line.
+/// Draws the list of completions, above the typed line.
 fn offers(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     let height = u16::try_from(prompt.offers.len())
         .unwrap_or(u16::MAX)
@@ -449,7 +452,7 @@ fn offers(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     }
 }
 
-/// Writes a completion and highlights the characters that match the typed text.
+/// Writes a completion, and highlights the characters that match the typed text.
 fn fitting<'p, 'a>(pen: &'p mut Pen<'a>, offer: &Offer) -> &'p mut Pen<'a> {
     let end = pen.column() + 48;
     for (number, letter) in (0..).zip(text::fit(&offer.text, 48).chars()) {
@@ -462,7 +465,6 @@ fn fitting<'p, 'a>(pen: &'p mut Pen<'a>, offer: &Offer) -> &'p mut Pen<'a> {
     pen.to(end)
 }
 
-/// Draws a choice in the middle of the screen.
 fn choices(sheet: &mut Sheet<'_>, choice: &Choice) {
     let widest = choice
         .options
@@ -504,7 +506,7 @@ fn choices(sheet: &mut Sheet<'_>, choice: &Choice) {
     part.rule(height - 1, &more, Role::Muted);
 }
 
-/// Draws the keys that can follow in a chord.
+/// Draws the keys that can continue the chord.
 fn which_key(sheet: &mut Sheet<'_>, model: &Model) {
     if model.pressed.is_empty() {
         return;

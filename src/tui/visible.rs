@@ -1,7 +1,7 @@
-//! Decides whether a change of the read model is visible on the front screen. An invisible change draws no
-//! frame: changes outside the window cost nothing.
+//! Decides whether a change of the read model is visible on the front screen. bowline draws no
+//! frame for an invisible change, for example of a row outside the window.
 //!
-//! If bowline cannot tell whether a change is visible, the change counts as visible.
+//! If this module cannot decide, it treats the change as visible.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,21 +16,22 @@ use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::matrix::Columns;
 
-/// The parts of the last frame that a change of any object can alter, even of an object that has no visible row.
+/// The parts of the last frame that can change with any object, even with one that has no visible
+/// row.
 #[derive(Debug, PartialEq)]
 pub struct Glimpse {
     sources: Vec<Freshness>,
     notice: Option<Notice>,
-    /// The titles of the screens.
+    /// The titles of the open screens.
     trail: Vec<String>,
     rows: Option<Rows>,
 }
 
-/// The rows in the window, with the totals and columns around them.
+/// The visible rows, and the totals and columns of the table.
 #[derive(Debug, PartialEq)]
 struct Rows {
     totals: Vec<(String, Role)>,
-    /// The number of rows that the filter keeps.
+    /// The number of rows that match the filter.
     count: usize,
     seen: Vec<Key>,
     selected: Option<Key>,
@@ -38,7 +39,7 @@ struct Rows {
     next_expiry: Option<Timestamp>,
 }
 
-/// Returns the [`Glimpse`] of the current frame.
+/// Returns the parts of the current frame that any object can change.
 pub fn glimpse(model: &Model, world: &World) -> Glimpse {
     let trail = model.stack.iter().map(Screen::title);
     Glimpse {
@@ -59,7 +60,7 @@ pub fn glimpse(model: &Model, world: &World) -> Glimpse {
     }
 }
 
-/// Returns whether a change of these objects may change the front screen, so that it must be drawn again.
+/// Returns whether a change of these objects may be visible on the front screen.
 pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
     if touched.is_empty() {
         return false;
@@ -79,7 +80,7 @@ pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
         }
     };
     let rows = seen(model, roster, first).into_iter();
-    // The pane describes the selected row, even if the filter hides it.
+    // The detail pane shows the selected row, even if the filter hides this row.
     let rows = rows.chain(roster.selected().cloned());
     let components: BTreeSet<Option<Arc<str>>> = rows.map(of).collect();
     touched.iter().any(|one| {
@@ -88,7 +89,8 @@ pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
     })
 }
 
-/// Returns the rows of the front screen, and the position of the first row of the last frame.
+/// Returns the rows of the front screen and the position of its first visible row; None if the
+/// screen is not a matrix or a list.
 fn window(model: &Model) -> Option<(&Roster, usize)> {
     match model.front() {
         Screen::Matrix(matrix) => Some((matrix.roster()?, matrix.first())),
@@ -97,14 +99,13 @@ fn window(model: &Model) -> Option<(&Roster, usize)> {
     }
 }
 
-/// Returns at least the rows that fit on the screen.
+/// Returns the keys of the visible rows, and possibly of some rows below them.
 fn seen(model: &Model, roster: &Roster, first: usize) -> Vec<Key> {
     let rows = roster.window(first, usize::from(model.size.1));
     rows.map(|row| row.key.clone()).collect()
 }
 
-/// Returns whether a screen without a window reads the read model for drawing, or sends requests when it
-/// changes.
+/// Returns whether a screen other than the matrix and the lists depends on the read model.
 fn reads_the_world(screen: &Screen) -> bool {
     !matches!(
         screen,
@@ -122,10 +123,10 @@ mod tests {
     use super::*;
     use crate::engine::world::Event as Told;
     use crate::fixture::{self, held, key, pin, release, unready};
-    use crate::tui::model::Event;
-    use crate::tui::snapshot_test::SnapshotTest;
+    use crate::model::Event;
+    use crate::snapshot_test::SnapshotTest;
 
-    /// A hundred components, of which only the first are visible.
+    /// Creates a hundred components. Only the first ones are visible.
     fn many() -> SnapshotTest {
         let mut world = fixture::world();
         for number in 0..100 {
@@ -138,7 +139,7 @@ mod tests {
         still
     }
 
-    /// Changes a component; returns whether a frame is drawn, and whether the screen differs.
+    /// Changes a component. Returns whether bowline draws a frame, and whether the screen differs.
     fn touched(
         mut still: SnapshotTest,
         component: &str,

@@ -1,4 +1,5 @@
-//! Many operators and one ReleasePin: one of them moves it, and the others learn who did.
+//! Many operators move the same ReleasePin at the same time. One move succeeds, and the errors of the others
+//! name the operator who was faster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,14 +21,14 @@ use crate::user::{User, ended};
 
 const OPERATORS: usize = 50;
 
-/// One of the two releases that are not the current one, in turn.
+/// Returns one of the two releases that are not current, in turn.
 fn another(current: &str, number: usize) -> String {
     let all = ["cart-1", "cart-2", "cart-3"];
     let others: Vec<_> = all.into_iter().filter(|name| *name != current).collect();
     others[number % others.len()].to_owned()
 }
 
-/// The plan of each operator, all from the same read model.
+/// Returns the plan of each operator. All plans use the same read model.
 fn plans(shop: &Shop, world: &World, round: usize) -> Vec<Plan> {
     let pin = world.pin(&Key::new(&shop.target.namespace, "cart-dev"));
     let current = pin.unwrap().release.to_string();
@@ -39,7 +40,7 @@ fn plans(shop: &Shop, world: &World, round: usize) -> Vec<Plan> {
     (0..OPERATORS).map(plan).collect()
 }
 
-/// Fifty operators plan the next move of the same ReleasePin, and all apply at the same time.
+/// Fifty operators plan the next move of the same ReleasePin, and apply their plans at the same time.
 pub async fn one_of_fifty_wins(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let clients: Vec<_> = (0..OPERATORS)
@@ -95,7 +96,7 @@ pub async fn one_of_fifty_wins(target: Arc<Target>) {
     );
 }
 
-/// The same with as many processes; all plan before the first of them applies.
+/// Many processes move the same ReleasePin. All processes plan before the first process applies its plan.
 pub async fn one_of_many_processes_wins(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let processes = sized(6, OPERATORS);
@@ -147,12 +148,13 @@ pub async fn one_of_many_processes_wins(target: Arc<Target>) {
     );
 }
 
-/// The same on a repository: all processes plan before the first of them commits.
+/// Many processes move the same ReleasePin in a repository. All processes plan before the first process
+/// commits.
 pub async fn one_of_many_commits_wins(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let processes = sized(4, 20);
     let before = target.git("rev-list --count HEAD");
-    // Every commit waits for this lock file, so all processes wait.
+    // Every commit needs this lock file, so all processes wait until the test releases the lock.
     let notes = target.home.path().join("deploy/.git/bowline");
     std::fs::create_dir_all(&notes).unwrap();
     let turn = std::fs::File::create(notes.join("lock")).unwrap();
@@ -167,7 +169,8 @@ pub async fn one_of_many_commits_wins(target: Arc<Target>) {
         .collect();
     let inode = std::os::unix::fs::MetadataExt::ino(&turn.metadata().unwrap());
     let inode = format!(":{inode} ");
-    // The kernel lists a waiting process once or twice: `1: -> FLOCK ADVISORY WRITE pid ...`.
+    // The kernel lists each process that waits for the lock once or twice, as `1: -> FLOCK ADVISORY WRITE pid
+    // ...`.
     let waiting = || {
         let locks = std::fs::read_to_string("/proc/locks").unwrap();
         let waiting = locks.lines().filter(|line| line.contains("->"));

@@ -1,4 +1,5 @@
-//! The status of a ReleasePin changes again and again while a user types.
+//! The status of a ReleasePin changes all the time while a user types a command. Status writes must not
+//! conflict with the command.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +17,8 @@ use crate::{HANG, sized};
 /// The interval between two status writes of a ReleasePin whose health flaps.
 const PACE: Duration = Duration::from_millis(20);
 
-/// Writes the status of a ReleasePin for ever, at a pace or as fast as possible, and counts the writes.
+/// Writes the status of a ReleasePin in an endless loop, and counts the writes. `pace` is the interval
+/// between two writes; None means no pause.
 async fn flap(client: Client, pace: Option<Duration>, count: watch::Sender<usize>) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client);
     let mut ticks = tokio::time::interval(pace.unwrap_or(PACE));
@@ -30,7 +32,7 @@ async fn flap(client: Client, pace: Option<Duration>, count: watch::Sender<usize
         pins.patch_status("cart-dev", &params, &health)
             .await
             .unwrap();
-        // A change of metadata that no rule reads is not a conflict either.
+        // A change of an annotation that no rule reads must not cause a conflict either.
         let note =
             json!({"metadata": {"annotations": {"example.com/seen": count.borrow().to_string()}}});
         let note = Patch::Merge(note);
@@ -42,7 +44,7 @@ async fn flap(client: Client, pace: Option<Duration>, count: watch::Sender<usize
 pub async fn a_status_that_flaps_stops_nobody(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let rounds = sized(3, 40);
-    // The number of status writes while a user types, at fifty a second.
+    // The number of status writes while the user types, at 50 writes per second.
     let typed = sized(10, 100);
     for (title, pace, writers) in [
         ("50 times a second", Some(PACE), 1),

@@ -1,4 +1,4 @@
-//! A GitOps tool owns a ReleasePin, and restores its state again and again.
+//! A GitOps tool owns a ReleasePin, and keeps restoring the state of git while a user rolls back.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::shop::{Shop, pin};
 use crate::user::User;
 use crate::{HANG, sized};
 
-/// Applies the state of git for ever, as Argo CD does, and counts the applies.
+/// Applies the state of git in an endless loop, as Argo CD does, and counts the applies.
 async fn sync(client: Client, count: watch::Sender<usize>) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client);
     let mut ticks = tokio::time::interval(Duration::from_millis(sized(30, 1000)));
@@ -59,12 +59,12 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
         assert_eq!(pin.metadata.generation, Some(2), "nobody fights");
     }
 
-    // A change of releaseRef is refused, with the command for the repository.
+    // bowline refuses to change the releaseRef, and the hint is a command for the git repository.
     user.done("deploy cart -e staging --release cart-2 --skip-path --reason test")
         .await;
     let pin = shop.pins().get("cart-prod").await.unwrap();
     let held = format!(
-        "cart in prod is held at cart-1 ({}, INC-7)\nhint: bowline unpin cart --environment prod",
+        "cart in prod is held at cart-1 ({}, INC-7)\nhint: bowline unpin cart -e prod",
         pin.spec.holds[0].owner
     );
     user.ends(
@@ -91,7 +91,7 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
         user.ends(
             line,
             5,
-            "Argo CD owns cart in prod and would revert a change made here\nhint: change it in git: bowline --repo DIR deploy cart --environment prod --release cart-2",
+            "Argo CD owns cart in prod and would revert a change made here\nhint: change it in git: bowline --repo DIR deploy cart -e prod --release cart-2",
         )
         .await;
     }

@@ -1,4 +1,5 @@
-//! kill -9 at every step of an action: a second run completes it, and no step is done twice.
+//! Kills the program (kill -9) at every step of an action. A second run completes the action, and no step is
+//! done twice.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Command;
@@ -19,8 +20,8 @@ use crate::shop::Shop;
 use crate::user::{User, ended};
 use crate::{HANG, sized};
 
-/// A command that is killed: the preparation, the command line, and the check after a second run, which gets
-/// the ReleasePin from before.
+/// A command to kill: the preparation, the command line, and the check after a second run. The check gets the
+/// ReleasePin from before the command.
 struct Row {
     title: &'static str,
     before: fn(&Shop) -> BoxFuture<'_, ()>,
@@ -55,7 +56,7 @@ const ROWS: [Row; 4] = [
     },
 ];
 
-/// Checks that the ReleasePin in prod moved to a release once, and has the expected number of holds.
+/// Checks that the ReleasePin in prod moved exactly once, to this release, and has this number of holds.
 async fn moved_once(shop: &Shop, before: Option<ReleasePin>, release: &str, holds: usize) {
     let after = shop.pins().get("cart-prod").await.unwrap();
     assert_eq!(after.spec.effective_release(Timestamp::now()), release);
@@ -98,7 +99,7 @@ async fn collected(shop: &Shop) {
     }
 }
 
-/// Edits the ReleasePin in prod, as a user does with kubectl.
+/// Sets the release of the ReleasePin in prod and removes its holds, as a user does with kubectl.
 async fn set(shop: &Shop, release: &str) {
     if shop.pins().get_opt("cart-prod").await.unwrap().is_none() {
         shop.pin("cart", "prod", release).await;
@@ -117,14 +118,14 @@ async fn remove(shop: &Shop) {
     shop.pins().delete("cart-prod", &params).await.unwrap();
 }
 
-/// The write at which a run is stopped: its number, and whether the API has answered it.
+/// The point at which a run is stopped: the number of a write, and whether the API has already answered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     write: usize,
     answered: bool,
 }
 
-/// Counts writes, and stops one of them.
+/// Counts the writes of a run, and stops the run at one of them.
 #[derive(Default)]
 struct Holder {
     seen: Mutex<Seen>,
@@ -154,7 +155,7 @@ impl Holder {
         })
     }
 
-    /// Counts a write, and returns whether it is stopped.
+    /// Counts a write. Returns whether the run stops at it.
     fn see(&self, write: Write) -> bool {
         let mut seen = self.seen.lock().unwrap();
         let (id, answered) = (write.id, write.answered);
@@ -165,7 +166,7 @@ impl Holder {
         place.is_some_and(|write| seen.hold == Some(Step { write, answered }))
     }
 
-    /// Starts to count again. Returns the writes since the last call.
+    /// Starts to count again at 0. Returns the writes since the last call.
     fn begin(&self, hold: Option<Step>) -> Vec<Write> {
         let new = Seen {
             writes: Vec::new(),
@@ -186,8 +187,8 @@ pub async fn a_second_run_finishes_what_was_killed(target: Arc<Target>) {
     let begun = Instant::now();
     for _ in 0..sized(1, 5) {
         for row in ROWS {
-            // A run that is not killed shows the steps; a run before it creates the state that later runs
-            // find.
+            // The second of these complete runs shows the writes of the command. The first one creates the
+            // state that every later run finds.
             let mut writes = Vec::new();
             for _ in 0..2 {
                 (row.before)(&shop).await;
@@ -228,7 +229,7 @@ pub async fn a_second_run_finishes_what_was_killed(target: Arc<Target>) {
     );
 }
 
-/// Runs a command line up to a step, and kills it there.
+/// Starts a command line, and kills it at a step.
 async fn kill_at(holder: &Arc<Holder>, user: &User, line: &str, step: Step) {
     holder.begin(Some(step));
     let mut run = user.start(line);
@@ -244,14 +245,15 @@ async fn kill_at(holder: &Arc<Holder>, user: &User, line: &str, step: Step) {
     holder.begin(None);
 }
 
-/// A set of changes that is interrupted in the middle of its second change.
+/// A promotion of three components is interrupted during its second change: bowline completes that change,
+/// and does not start the third one.
 pub async fn an_interrupt_ends_a_set_between_two_changes(target: Arc<Target>) {
     let shop = Shop::open(&target, &["a", "b", "c"]).await;
     let holder = Arc::new(Holder::default());
     let proxy = Proxy::start(shop.client.clone(), holder.gate()).await;
     let user = User::with(&target, proxy.flags(&target));
-    // Each change writes a claim, its ReleasePin and its audit entry; the ReleasePin of b is the second write
-    // of the second change.
+    // Each change writes a claim, a ReleasePin and an audit entry. So write number 4 (from 0) is the
+    // ReleasePin of b.
     holder.begin(Some(Step {
         write: 4,
         answered: false,
@@ -289,7 +291,7 @@ pub async fn an_interrupt_ends_a_set_between_two_changes(target: Arc<Target>) {
         "error: c-staging: not started: the set was aborted before this change\n"
     );
     assert!(shop.pins().get_opt("c-staging").await.unwrap().is_none());
-    // A second run continues.
+    // A second run makes the change that is left.
     let (out, _) = user.done(line).await;
     assert!(
         out.ends_with("c in staging: nothing -> c-2 (revision 1)\n"),

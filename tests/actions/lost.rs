@@ -1,4 +1,4 @@
-//! Answers that are lost, for every write of an action in turn.
+//! The network loses the answer to a write of an action, for each write in turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use crate::shop::{Shop, done};
 use crate::sized;
 use crate::user::User;
 
-/// The writes of an action: the claim, the ReleasePin, the audit entry.
+/// The resources of the writes of an action: the claim on the release, the ReleasePin, the audit entry.
 const WRITES: [&str; 3] = ["releases", "releasepins", "auditentries"];
 
 pub async fn answers_that_are_lost_change_nothing(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
-    // The number of the write that loses its answer; `usize::MAX` afterwards.
+    // The number of the write that loses its answer. It is `usize::MAX` when the answer is lost.
     let armed = Arc::new(AtomicUsize::new(usize::MAX));
     let lost = Arc::new(AtomicUsize::new(0));
     let gate: Gate = {

@@ -1,12 +1,12 @@
-//! Proofs about actions, through the engine and through the program: one winner of many, no step done twice,
-//! no change lost, no audit entry rewritten unnoticed, invalid commands refused with a reason.
+//! Tests of actions, through the engine and through the program: of many operators one wins, no step is done
+//! twice, no change is lost, a rewritten audit entry is detected, invalid commands are refused with a reason.
 //!
-//! Every proof runs on the embedded API and on a real cluster, as `embedded::proof` and `cluster::proof`, in
-//! a short form; the proofs that apply to a repository also run on one, as `repository::proof`.
-//! `BOWLINE_FULL=1 cargo test --test actions -- --nocapture` runs the long form and prints its measurements;
-//! a word before `--` chooses a proof.
+//! Every test runs on the embedded API and on a real cluster, as `embedded::NAME` and `cluster::NAME`. The
+//! tests that apply to a repository also run on a repository, as `repository::NAME`. By default a test runs
+//! in a short form. `BOWLINE_FULL=1 cargo test --test actions -- --nocapture` runs the long form and prints
+//! its measurements. A word before `--` selects tests by name.
 
-// Clippy allows it only in `#[test]` functions, not in shared code.
+// Clippy allows unwrap only in `#[test]` functions, not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../cluster/mod.rs"]
@@ -39,10 +39,10 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::{Place, Target};
 
-/// The longest wait of a proof.
+/// The time limit of a wait in a test.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Chooses between the short and the full form.
+/// Returns the value for the short or for the full form.
 fn sized<T>(short: T, full: T) -> T {
     match std::env::var_os("BOWLINE_FULL") {
         None => short,
@@ -63,7 +63,8 @@ macro_rules! proofs {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // The short forms mostly wait for servers; the long forms measure, so they run one at a time.
+    // In the short form, tests mostly wait for servers, so three run at a time. In the full form they
+    // measure, so they run one at a time.
     arguments.test_threads.get_or_insert(sized(3, 1));
     let proofs = proofs![
         stories::from_the_first_deployment_to_gc,
@@ -86,8 +87,8 @@ fn main() -> ExitCode {
         nonsense::clocks_that_disagree_do_no_harm,
         nonsense::names_as_long_as_they_may_be,
     ];
-    // A repository has no status, no claims, no requests that get lost and no entries to change, so the
-    // proofs about these are left out. tests/release kills commands and loses pushes.
+    // A repository has no status, no claims, no requests that can get lost and no stored audit entries, so
+    // the tests about these do not run on it. tests/release kills commands and loses pushes on a repository.
     let on_repository = proofs![
         stories::from_the_first_deployment_to_gc,
         contention::one_of_many_commits_wins,
@@ -129,7 +130,7 @@ fn main() -> ExitCode {
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    // The servers end before the process does.
+    // Stops the servers before the process ends.
     drop(cluster);
     conclusion.exit_code()
 }

@@ -1,4 +1,5 @@
-//! Invalid and borderline commands: each is refused with a message and a next step, or executed.
+//! Invalid and borderline commands: bowline either executes a command, or refuses it with a message and a
+//! next step.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub async fn what_is_not_there_is_named(target: Arc<Target>) {
         (
             "deploy cart -e dev --release cart-9",
             1,
-            "release cart-9 does not exist; known: cart-3, cart-2, cart-1\nhint: bowline release list",
+            "release cart-9 does not exist; known: cart-3, cart-2, cart-1\nhint: list all releases: bowline release list",
         ),
         (
             "rollback cart -e dev --to nothing",
@@ -80,7 +81,7 @@ pub async fn a_pipeline_that_leads_in_a_circle_is_refused(target: Arc<Target>) {
     }
     let ran = user.ends("status", 0, "").await;
     assert!(ran.out.contains("lead in a circle"), "{}", ran.out);
-    // With a reason, the command is executed.
+    // A command with --skip-path and a reason is executed despite the cycle.
     user.done("deploy cart -e dev --release cart-1 --skip-path --reason circle")
         .await;
 }
@@ -139,7 +140,7 @@ pub async fn a_pin_whose_release_is_gone_can_be_rolled_back(target: Arc<Target>)
 pub async fn clocks_that_disagree_do_no_harm(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let user = User::of(&target);
-    // The clock of one operator is an hour fast, the clock of another an hour slow.
+    // The clock of one operator is an hour fast, and the clock of another operator is an hour slow.
     for (operation, hours, release) in [("fast", 1, "cart-1"), ("slow", -1, "cart-3")] {
         let off = SignedDuration::from_hours(hours);
         let plan = shop.deployment(&shop.feed().await.world(), release, operation, operation);
@@ -147,7 +148,7 @@ pub async fn clocks_that_disagree_do_no_harm(target: Arc<Target>) {
         let done = apply(&shop.client, &plan, &plan.changes[0], &clock).await;
         assert!(matches!(done, Ok(Applied::Done(_))), "{done:?}");
     }
-    // A hold whose start is in an hour is active already: only its end matters.
+    // A hold whose start is in the future is already active, because only the end of a hold matters.
     let since = Timestamp::now() + SignedDuration::from_hours(1);
     let hold = json!([{"id": "h", "owner": "bob", "since": since, "release": "cart-2"}]);
     let (params, hold) = (
@@ -158,11 +159,11 @@ pub async fn clocks_that_disagree_do_no_harm(target: Arc<Target>) {
     user.ends(
         "deploy cart -e dev --release cart-1",
         5,
-        "cart in dev is held at cart-2 (bob)\nhint: bowline unpin cart --environment dev",
+        "cart in dev is held at cart-2 (bob)\nhint: bowline unpin cart -e dev",
     )
     .await;
     user.done("unpin cart -e dev").await;
-    // The entries are in the order of the revisions, whatever the clocks showed.
+    // The audit entries are in the order of the revisions, not of the clocks.
     let entries = shop.chain("cart-dev").await.into_iter();
     let operations: Vec<_> = entries.map(|entry| entry.spec.operation).collect();
     assert_eq!(
@@ -210,7 +211,7 @@ pub async fn names_as_long_as_they_may_be(target: Arc<Target>) {
         .done(&format!("history {component} -e {environment}"))
         .await;
     assert_eq!(history.lines().count(), 5, "{history}");
-    // One more is refused, with the limit in the message.
+    // A name with one more character is refused: no component of that name can exist.
     user.ends(
         &format!("deploy {component}x -e dev --release x"),
         1,

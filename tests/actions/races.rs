@@ -1,5 +1,5 @@
-//! Races between a process that pins a release and a process that deletes it: no ReleasePin loses its
-//! release.
+//! Races between a process that moves a ReleasePin to a release and a process that deletes the release. No
+//! ReleasePin may name a deleted release afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,27 +25,28 @@ use crate::place::Target;
 use crate::shop::Shop;
 use crate::sized;
 
-/// The release of the race, and the release that runs meanwhile.
+/// The release that the race is about, and the release that the ReleasePin names before.
 const WANTED: &str = "cart-1";
 const BASE: &str = "cart-2";
 const PIN: &str = "cart-dev";
 
-/// One component, one ReleasePin, one release that no ReleasePin names.
+/// The objects of a race: one component, one ReleasePin, and one release that no ReleasePin names.
 struct Arena {
     shop: Shop,
     feed: Feed,
     body: Release,
-    /// Decides which side begins and when; the same in every run.
+    /// The state of the pseudo-random numbers that decide which side begins and when. It is the same in every
+    /// run.
     dice: AtomicUsize,
 }
 
-/// The results of the rounds.
+/// The number of rounds by their result.
 #[derive(Debug, Default)]
 struct Score {
     moved: usize,
     removed: usize,
     put_back: usize,
-    /// ReleasePins that name a release that does not exist.
+    /// The rounds after which the ReleasePin names a release that does not exist.
     dangling: usize,
 }
 
@@ -67,7 +68,7 @@ impl Arena {
         }
     }
 
-    /// Creates the release again, and a ReleasePin that does not name it.
+    /// Prepares a round: creates the release, and lets the ReleasePin name another release.
     async fn reset(&mut self) {
         let releases = self.shop.releases();
         let params = PatchParams::default();
@@ -103,7 +104,7 @@ impl Arena {
             .await;
     }
 
-    /// Moves the ReleasePin as kubectl does: without a claim, without an operation.
+    /// Moves the ReleasePin as kubectl does: without a claim and without an operation annotation.
     async fn point(&self, release: &str) {
         let patch = Patch::Merge(json!({"spec": {"releaseRef": {"name": release}}}));
         let params = PatchParams::default();
@@ -144,7 +145,7 @@ impl Arena {
         became
     }
 
-    /// Moves the ReleasePin as bowline does.
+    /// Moves the ReleasePin as bowline does: with a claim and an operation annotation.
     async fn deploy(&self, round: usize, patience: usize) -> Result<Applied, ApplyError> {
         let operation = format!("deploy-{round}");
         let plan = {
@@ -155,7 +156,7 @@ impl Arena {
         apply(&self.shop.client, &plan, &plan.changes[0], &Timestamp::now).await
     }
 
-    /// Waits for some requests, so that the two sides meet in every order.
+    /// Sends a random number of other requests first, so that the two sides meet in every order.
     async fn hesitate(&self, most: usize) {
         let mut dice = self.dice.load(Ordering::Relaxed);
         dice ^= dice << 13;
@@ -167,7 +168,7 @@ impl Arena {
         }
     }
 
-    /// Counts the result of a round.
+    /// Adds the result of a round to the score.
     async fn count(&self, score: &mut Score) {
         let pin = self.shop.pins().get(PIN).await.unwrap();
         let named = &pin.spec.release_ref.name;
@@ -181,7 +182,7 @@ impl Arena {
 
     /// Checks that the audit trail is complete.
     async fn verifies(&self) {
-        // The audit recorder writes the missing entries for the changes of kubectl.
+        // Changes by kubectl have no audit entries, so the recorder of the controller writes them now.
         let (client, namespace) = (&self.shop.client, &self.shop.target.namespace);
         let audit = AuditWriter::new(client, namespace, Timestamp::now()).await;
         let pin = self.shop.pins().get(PIN).await.unwrap();
@@ -202,7 +203,8 @@ impl Arena {
     }
 }
 
-/// The full form takes longer on a real server.
+/// Returns the number of rounds: `short`, or in the full form the number for this target. A real server gets
+/// fewer rounds, because it is slower.
 fn rounds(target: &Target, short: usize, embedded: usize, cluster: usize) -> usize {
     let full = match target.name {
         "embedded" => embedded,
@@ -211,14 +213,15 @@ fn rounds(target: &Target, short: usize, embedded: usize, cluster: usize) -> usi
     sized(short, full)
 }
 
-/// How many times longer a race may run while one side has always won.
+/// How many times longer a race may run if one side has won every round so far.
 const PATIENCE: usize = 20;
 
 pub async fn gc_leaves_no_pin_without_its_release(target: Arc<Target>) {
     let mut arena = Arena::open(&target).await;
     let rounds = rounds(&target, 40, 10_000, 1_600);
     let mut score = Score::default();
-    // A race that one side always wins proves little: it continues until both sides have won, up to a limit.
+    // A race that one side always wins proves little, so it continues until both sides have won, up to a
+    // limit.
     for round in 0..rounds * PATIENCE {
         if round >= rounds && score.moved > 0 && score.removed > 0 {
             break;
@@ -229,12 +232,13 @@ pub async fn gc_leaves_no_pin_without_its_release(target: Arc<Target>) {
             arena.hesitate(4).await;
             arena.collect(&plan).await
         };
-        // The collection sends more requests before its critical one.
+        // The deployment waits up to 40 requests, because the collection sends many requests before its
+        // deletion.
         let (deployed, collected) = join(arena.deploy(round, 40), collecting).await;
         if let Some(Collected::PutBack(_)) = &collected {
             score.put_back += 1;
         }
-        // A reported success is a real one.
+        // The deployment reports success exactly if the ReleasePin names the release.
         let pin = arena.shop.pins().get(PIN).await.unwrap();
         assert_eq!(
             deployed.is_ok(),
@@ -253,7 +257,8 @@ pub async fn a_blind_delete_leaves_no_pin_without_its_release(target: Arc<Target
     let mut arena = Arena::open(&target).await;
     let rounds = rounds(&target, 40, 10_000, 1_600);
     let mut score = Score::default();
-    // A race that one side always wins proves little: it continues until both sides have won, up to a limit.
+    // A race that one side always wins proves little, so it continues until both sides have won, up to a
+    // limit.
     for round in 0..rounds * PATIENCE {
         if round >= rounds && score.moved > 0 && score.removed > 0 {
             break;
@@ -286,7 +291,7 @@ pub async fn gc_puts_back_what_a_pin_names_without_a_claim(target: Arc<Target>) 
         let plan = arena.collection(round);
         let pointing = async {
             arena.hesitate(40).await;
-            // No ReleasePin names a release that does not exist.
+            // The test moves the ReleasePin only if the release still exists.
             if arena
                 .shop
                 .releases()

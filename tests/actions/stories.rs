@@ -1,4 +1,4 @@
-//! Every action of a user, with the program, on every target.
+//! A user performs every action with the program, on every target.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use crate::place::Target;
 use crate::shop::Shop;
 use crate::user::{Ran, User, ended};
 
-/// Replaces a controller: a lock file beside an embedded store, a Lease in a cluster.
+/// A stand-in for a running controller: it holds the lock file of an embedded store, or a Lease in a cluster.
 struct Controller {
     _lock: Option<Lock>,
 }
 
 impl Controller {
-    /// Keeps the program from running its own controllers on an embedded store.
+    /// Takes the lock of an embedded store, so that the program does not run its own controllers. None: the
+    /// target is not an embedded store.
     fn keep_out(target: &Target) -> Option<Lock> {
         let store = target.home.path().join("store.db");
         let embedded = target.name == "embedded";
@@ -47,8 +48,8 @@ impl Controller {
     }
 }
 
-/// Writes the status of a ReleasePin as the controller does: observed, and ready or not. A repository has no
-/// status.
+/// Writes the status of a ReleasePin as the controller does: observed, and ready or not. Does nothing on a
+/// repository, which has no status.
 async fn observed(shop: &Shop, pin: &str, ready: bool, outcomes: Value) {
     if shop.target.repository().is_some() {
         return;
@@ -84,8 +85,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     let user = User::of(&target);
     // The test itself writes the status that controllers would write.
     let lock = Controller::keep_out(&target);
-    // A repository has no status, claims and snapshots, so steps that need them are left out; each place says
-    // so.
+    // A repository has no status, claims and snapshots, so the steps that need them do not run on it.
     let repository = target.repository().is_some();
     let ends = async |line: &str, code: i32, words: &str| {
         let ran = user.run(line).await;
@@ -96,7 +96,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         ran
     };
 
-    // A release that is not ready is not promoted, and a release is not promoted without a path.
+    // bowline does not promote a release that is not ready, and does not promote without a promotion path.
     let promote = "promote cart --from dev --to staging";
     if repository {
         let ran = ends(&format!("{promote} --dry-run"), 3, "nothing -> cart-2").await;
@@ -108,7 +108,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     observed(&shop, "cart-dev", true, json!([])).await;
     ends("promote cart --from dev --to prod", 5, "--skip-path").await;
 
-    // A dry run shows the rendered change and writes nothing.
+    // A dry run prints the rendered change and writes nothing.
     shop.pin("cart", "staging", "cart-1").await;
     let before = shop.pins().get("cart-staging").await.unwrap();
     let ran = ends(&format!("{promote} --dry-run"), 3, "cart-1 -> cart-2").await;
@@ -136,13 +136,13 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         before.metadata.resource_version
     );
 
-    // The second run reports that nothing is to do.
+    // The second run reports that there is nothing to change.
     ends(promote, 0, "cart in staging: cart-1 -> cart-2 (revision 2)").await;
     ends(promote, 0, "(no change)").await;
     let name = ends(&format!("{promote} -o name"), 0, "").await;
     assert_eq!(name.out, "releasepin.openchoreo.dev/cart-staging\n");
 
-    // Production needs a confirmation; a set is applied completely or not at all.
+    // Production needs a confirmation. A plan of several changes is refused as a whole.
     observed(&shop, "cart-staging", true, json!([])).await;
     let onward = "promote cart --from staging --to prod";
     ends(
@@ -165,19 +165,20 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     )
     .await;
 
-    // A hold stops all moves, and is lifted by its name.
+    // A hold stops a deployment until the user removes the hold.
     ends("pin cart -e dev --until 4h --reason INC-42", 0, "1 hold").await;
     ends("deploy cart -e dev --release cart-3", 5, "INC-42, until ").await;
     ends("unpin cart -e dev", 0, "cart in dev: cart-2").await;
     ends("deploy cart -e dev --release cart-3", 0, "cart-2 -> cart-3").await;
 
-    // A release of the current definitions is shown, and created only when it is deployed.
+    // A dry run of a deployment prints the release of the current definitions, and only the deployment
+    // creates it.
     let count = async || {
         let all = shop.releases().list_metadata(&ListParams::default()).await;
         all.unwrap().items.len()
     };
     let before = count().await;
-    // On a repository it refers to the pushed definitions; tests/release covers that.
+    // On a repository such a release refers to pushed definitions; tests/release covers that.
     let made = if repository { 0 } else { 1 };
     if repository {
         ends("deploy search -e dev --dry-run", 5, "by reference").await;
@@ -197,7 +198,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     assert_eq!(count().await, before + made);
     ends(deploy, 0, "(no change)").await;
 
-    // A release that is marked bad is not deployed or promoted.
+    // bowline does not deploy or promote a release that is marked bad.
     observed(&shop, "cart-dev", true, json!([])).await;
     ends("mark bad cart-3", 5, "add --reason").await;
     ends(
@@ -215,7 +216,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     ends("mark bad cart-3", 0, "already").await;
     ends(promote, 5, "release cart-3 is marked bad").await;
 
-    // Without a controller, the last good release is not known.
+    // Without a controller, bowline does not know the last good release.
     drop(lock);
     ends("rollback cart -e prod --yes", 5, "no controller runs").await;
     let _controller = match repository {
@@ -243,7 +244,8 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     };
     let outcomes = json!([ran(1, "cart-2", true), ran(2, "cart-3", true)]);
     observed(&shop, "cart-prod", false, outcomes).await;
-    // The newest healthy release is marked bad by now; on a repository the user names the target.
+    // The newest healthy release is marked bad, so the rollback goes to the one before. On a repository the
+    // user must name the target.
     let back = match repository {
         true => "rollback cart -e prod --to cart-2 --yes",
         false => "rollback cart -e prod --yes",
@@ -263,7 +265,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     )
     .await;
 
-    // Undo, and do it again.
+    // The first undo reverses the rollback, and the second undo reverses the first.
     ends("undo cart -e prod --yes", 0, "removes the hold").await;
     ends("undo cart -e prod --yes", 0, "cart-1 -> cart-2, 1 hold").await;
     ends(
@@ -279,7 +281,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     )
     .await;
 
-    // Only releases that no ReleasePin needs are deleted.
+    // gc deletes only releases that no ReleasePin needs.
     ends(
         "gc",
         0,
@@ -292,14 +294,14 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     }
     shop.release("cart", "0", "cart-0").await;
     ends(&format!("{gc} --dry-run"), 3, "no ReleasePin refers to it").await;
-    ends(gc, 5, "--confirm deletes them").await;
+    ends(gc, 5, "delete them: --confirm").await;
     let collected = ends(
         &format!("releases {gc} --confirm --reason space"),
         0,
         "freed",
     )
     .await;
-    // On a repository there is no claim on cart-1, and no ReleasePin names it.
+    // On a repository gc also deletes cart-1, because there is no claim on it and no ReleasePin names it.
     let mut removed: Vec<&str> = collected.out.lines().collect();
     removed.sort_unstable();
     let expected = [
@@ -308,7 +310,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     ];
     assert_eq!(removed, expected[..2 - made]);
 
-    // The audit trail is complete.
+    // The audit trail is valid and has an entry for every action.
     ends("audit verify", 0, "valid").await;
     let entries = json(&ends("audit list -o json", 0, "").await);
     let actions: Vec<&str> = entries["items"]

@@ -1,4 +1,4 @@
-//! One byte of a stored audit entry is changed in the storage, without the API.
+//! Changes one byte of a stored audit entry in the storage, without the API. `audit verify` must detect it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::shop::Shop;
 use crate::sized;
 use crate::user::User;
 
-/// The places with text in a value, as JSON pointers.
+/// Collects the JSON pointers of all leaves of a value.
 fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -29,7 +29,7 @@ fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Changes the last byte of one leaf of a stored object.
+/// Returns the stored object with one changed leaf: another last character, or the next number.
 fn changed(stored: &str, path: &str) -> String {
     let mut object: Value = serde_json::from_str(stored).unwrap();
     let leaf = object.pointer_mut(path).unwrap();

@@ -1,4 +1,4 @@
-//! diff and revisions on an embedded store: environments, revisions, live objects, releases.
+//! The verbs diff and revisions on an embedded store: environments, revisions, live objects, releases.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 
 use super::run;
 
-/// The store of one test, filled with the worked example.
+/// The store of one test, filled with the example of deploy/examples.
 struct Shop {
     home: tempfile::TempDir,
     store: PathBuf,
-    /// Held, so that no controllers run and the store contains only the objects of the test.
+    /// The lock of the controllers. While the test holds it, no controller runs, and the store contains only
+    /// the objects of the test.
     _controllers: File,
 }
 
@@ -41,7 +42,7 @@ impl Shop {
         run(self.home.path(), &words)
     }
 
-    /// Runs a command line that must succeed.
+    /// Runs a command line that must succeed, and returns stdout and stderr.
     fn done(&self, line: &str) -> (String, String) {
         let (code, out, err) = self.run(line);
         assert_eq!(code, 0, "{line}: {err}");
@@ -61,14 +62,14 @@ impl Shop {
         self.done(&format!("apply -f {}", file.display()));
     }
 
-    /// Creates a release with another image.
+    /// Creates a release of cart whose image has this version.
     fn release(&self, version: &str) {
         let workload = example("workloads/cart.yaml");
         self.apply(&workload.replace("v0.9.0", version));
         self.done(&format!("release create cart --version {version}"));
     }
 
-    /// Deletes a release as garbage collection does; a policy refuses that to others.
+    /// Deletes a release as garbage collection does. A policy refuses the deletion by other means.
     fn collect(&self, name: &str) {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
@@ -89,7 +90,7 @@ fn example(path: &str) -> String {
     std::fs::read_to_string(examples.join(path)).unwrap()
 }
 
-/// The objects of a JSON diff, and how each changed.
+/// Returns the objects of a JSON diff, each with its kind of change.
 fn changes(json: &str) -> Vec<String> {
     let diff: Value = serde_json::from_str(json).unwrap();
     let objects = diff["objects"].as_array().unwrap().iter();
@@ -115,7 +116,7 @@ fn environments_revisions_and_what_is_there() {
     shop.done("promote cart --from development --to staging --unready --reason first");
     shop.done("deploy cart -e development --release cart-v2 --reason INC-42");
 
-    // Two environments, each with its own settings; the namespace of an environment is not a difference.
+    // A diff of two environments shows their settings, but not their namespaces.
     let (out, said) = shop.done("diff cart --from staging --to development");
     assert!(out.contains("~ Deployment.apps cart: "), "{out}");
     assert!(
@@ -141,7 +142,7 @@ fn environments_revisions_and_what_is_there() {
     assert_eq!(out, "no changes\n");
     assert!(!said.contains("left out"), "{said}");
 
-    // Revisions, in all notations.
+    // A diff of revisions, in all notations of a revision.
     let (by_default, said) = shop.done("diff cart -e development -o unified");
     assert!(
         by_default.starts_with("--- a/core/ConfigMap/"),
@@ -175,7 +176,7 @@ fn environments_revisions_and_what_is_there() {
     assert_eq!(rows[1][5..], ["not", "known", "yet", "INC-42"]);
     assert_eq!(rows[2][..3], ["1", "cart-v1", "Deploy"]);
     assert_eq!(rows.len(), 3, "{listed}");
-    // The same, except for the ages, which increase.
+    // history and revisions list print the same rows, except for the ages, which grow.
     let (history, _) = shop.done("history cart -e development");
     for (same, row) in table(&history).iter().zip(&rows) {
         assert_eq!((&same[..4], &same[5..]), (&row[..4], &row[5..]));
@@ -189,7 +190,7 @@ fn environments_revisions_and_what_is_there() {
     assert_eq!(json[0]["cause"]["reason"], "INC-42");
     assert_eq!(json[1]["content"]["release"]["name"], "cart-v1");
 
-    // Live objects: none, then all of them, then a changed one.
+    // A diff with the live objects: first none exists, then all exist, then one of them is changed.
     let live = "diff cart -e development --live -o json";
     let (nothing, said) = shop.done(live);
     assert!(
@@ -214,12 +215,12 @@ fn environments_revisions_and_what_is_there() {
     let (noise, _) = shop.done("diff cart -e development --live --noise");
     assert!(noise.contains("managedFields"), "{noise}");
 
-    // The diff reports a deleted release.
+    // A diff with a deleted release fails, and the error names the release.
     shop.collect("cart-v1");
     shop.ends(
         "diff cart -e development",
         1,
-        "revision 1 cannot be rendered: Release cart-v1 no longer exists\nhint: bowline release list",
+        "revision 1 cannot be rendered: Release cart-v1 no longer exists\nhint: choose a revision of an existing release, from: bowline release list",
     );
     shop.release("v1");
     shop.ends(
@@ -234,7 +235,7 @@ fn environments_revisions_and_what_is_there() {
     );
 }
 
-/// The words of each line.
+/// Returns the words of each line.
 fn table(text: &str) -> Vec<Vec<&str>> {
     let lines = text.lines();
     lines
@@ -254,11 +255,7 @@ fn what_cannot_be_compared_is_refused() {
             2,
             "the component is missing",
         ),
-        (
-            "diff cart",
-            2,
-            "hint: --from A --to B, --environment E, or --release R1 R2",
-        ),
+        ("diff cart", 2, "hint: two environments: --from A --to B"),
         ("diff cart --from development", 2, "--to"),
         ("diff cart --from-revision 1", 2, "--environment"),
         (
@@ -298,7 +295,7 @@ fn what_cannot_be_compared_is_refused() {
     ] {
         shop.ends(line, code, why);
     }
-    // A data plane with a context that the kubeconfig does not have.
+    // The DataPlane is missing, and then names a context that the kubeconfig does not have.
     let plane = example("environments/data-plane.yaml");
     shop.done("delete dataplane local");
     shop.ends(
@@ -327,7 +324,7 @@ fn releases_are_compared_however_they_are_stored() {
     assert!(said.contains("before: release cart-v1, read 20"), "{said}");
     assert!(said.contains("after: release cart-v2, read 20"), "{said}");
 
-    // The same definitions by git reference show no difference.
+    // A release with the same definitions by git reference has no difference.
     let tree = shop.home.path().join("platform");
     let remote = shop.home.path().join("platform.git");
     let git = |arguments: &[&str]| {

@@ -1,4 +1,5 @@
-//! How actions end: after a change, a message says so, and an error never exits with 0.
+//! The exit codes and last messages of actions. If bowline made a change, it says so even if it fails
+//! afterwards; an error never exits with 0.
 
 use std::fs::File;
 use std::io::Read;
@@ -55,7 +56,7 @@ fn an_action_whose_result_cannot_be_printed_exits_0_once_the_change_is_made() {
     let (out, _) = small.done("history cart -e dev -o json");
     let revisions: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(revisions.as_array().unwrap().len(), 5, "{out}");
-    // A verb that only reads fails if its result cannot be printed.
+    // A verb that only reads fails if it cannot print its result.
     for line in ["status", "get releases", "pin cart -e dev --dry-run"] {
         let (code, said) = into_full(line);
         assert_eq!(code, 1, "{line}: {said}");
@@ -67,7 +68,7 @@ fn an_action_whose_result_cannot_be_printed_exits_0_once_the_change_is_made() {
 #[test]
 fn an_action_that_nobody_observes_exits_0_and_says_how_to_go_on() {
     let small = Small::new();
-    // A directory in place of the lock file cannot be locked.
+    // The test puts a directory in place of the lock file, so bowline cannot lock it and runs no controllers.
     std::fs::create_dir(controller_status::lock_file(&small.store)).unwrap();
     let (out, said) = small.done("deploy cart -e dev --release cart-1");
     assert!(out.contains("cart-1 (revision 1)"), "{out}");
@@ -76,13 +77,13 @@ fn an_action_that_nobody_observes_exits_0_and_says_how_to_go_on() {
         "{said}"
     );
     let how = format!(
-        "hint: no process runs the controllers of this store: bowline controller {} runs them",
+        "hint: no process runs the controllers of this store; add --wait to a command, or run them: bowline controller {}",
         small.flag()
     );
     assert!(said.contains(&how), "{said}");
     assert!(!said.contains("error:"), "{said}");
 
-    // With --wait the error says that the change was made and that bowline stopped waiting.
+    // With --wait, bowline fails, and says that the change was made and that it stopped waiting.
     let (out, said) = small.ends("deploy cart -e dev --release cart-2 --wait", 1);
     assert!(out.contains("cart-2 (revision 2)"), "{out}");
     assert!(
@@ -111,7 +112,7 @@ fn a_rollout_that_is_not_ready_in_time_exits_1_and_says_that_the_change_was_made
         said.contains("error: the change was made, but it is not ready in time: cart in dev: no controller has observed the change yet\nhint: "),
         "{said}"
     );
-    // A second run changes nothing, and waits.
+    // A second run changes nothing, but waits again.
     let (out, said) = small.ends(line, 1);
     assert!(out.contains("(no change)"), "{out}");
     assert!(
@@ -123,8 +124,7 @@ fn a_rollout_that_is_not_ready_in_time_exits_1_and_says_that_the_change_was_made
 #[test]
 fn a_rollout_that_no_time_helps_ends_the_wait() {
     let small = Small::new();
-    // Two EnvSettings for the same component and environment: neither the plan nor the controller can choose
-    // one.
+    // The component has two EnvSettings for the same environment, and nobody can choose one of them.
     small.done("deploy cart -e dev --release cart-1 --wait");
     let settings = |name: &str| {
         format!(
@@ -133,7 +133,7 @@ fn a_rollout_that_no_time_helps_ends_the_wait() {
     };
     let file = small.write("settings.yaml", &(settings("one") + &settings("two")));
     small.done(&format!("apply -f {file}"));
-    // The rollback is not observed, and the wait ends long before its timeout.
+    // The wait for the rollback ends long before its timeout, because no retry can help.
     let line = "rollback cart -e dev --to cart-2 --wait --timeout 1h";
     let (out, said) = small.ends(line, 1);
     assert!(
@@ -172,7 +172,8 @@ fn what_failed_does_not_exit_0_because_nobody_reads_it() {
     }
 }
 
-/// A git server on loopback that closes every connection, and counts them.
+/// Starts a git server on loopback that closes every connection. Returns its address and the number of
+/// connections so far.
 fn closing_server() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/defs.git", listener.local_addr().unwrap());
@@ -219,7 +220,7 @@ spec:
     assert_eq!(asked.load(Ordering::SeqCst), 0, "{said}");
     small.done("undo cart -e dev --allow-file-repositories");
     assert_eq!(asked.load(Ordering::SeqCst), 0);
-    // A dry run writes nothing, so it may fetch.
+    // A dry run of the rollback fetches from git, because it does not delay a write.
     small.ends(&format!("{back} --dry-run"), 3);
     assert!(asked.load(Ordering::SeqCst) > 0);
 }
@@ -261,13 +262,13 @@ fn every_denial_exits_6() {
         assert!(said.contains("error: "), "{line}: {said}");
         assert!(said.contains("read-only"), "{line}: {said}");
     }
-    // A policy denies with the code of its author.
+    // A denial by an admission policy exits with 6.
     let (out, _) = small.done("get release cart-1 -o yaml");
     let file = small.write("release.yaml", &out.replace("shop/cart:1", "shop/cart:7"));
     let (_, said) = small.ends(&format!("apply -f {file} --force-conflicts"), 6);
-    assert!(said.contains("never changes"), "{said}");
+    assert!(said.contains("cannot change"), "{said}");
     let (_, said) = small.ends("delete release cart-2", 6);
-    assert!(said.contains("bowline gc deletes it"), "{said}");
+    assert!(said.contains("then run bowline gc"), "{said}");
 }
 
 #[test]
@@ -276,14 +277,14 @@ fn a_promotion_goes_on_with_the_rollout_that_it_starts_from() {
     let lock = small.keep_controllers_out();
     small.done("deploy cart -e dev --release cart-1");
     let promote = "promote cart --from dev --to staging";
-    // Another process runs the controllers, so the command waits for it.
+    // Another process holds the lock of the controllers, so the hint says to wait for it.
     let (_, said) = small.ends(promote, 5);
     assert!(said.contains("hint: wait until it is ready"), "{said}");
     assert!(!said.contains("bowline controller"), "{said}");
     drop(lock);
-    // No process runs them, and a dry run does not either, because controllers write.
+    // No process runs the controllers. A dry run does not run them either, because controllers write.
     let how = format!(
-        "hint: no process runs the controllers of this store: bowline controller {} runs them",
+        "hint: no process runs the controllers of this store; add --wait to a command, or run them: bowline controller {}",
         small.flag()
     );
     let before = small
@@ -296,23 +297,23 @@ fn a_promotion_goes_on_with_the_rollout_that_it_starts_from() {
         .done("get pins,releases.core.choreo.dev,configmaps -A -o yaml")
         .0;
     assert_eq!(before, after);
-    // The promotion itself runs the controllers.
+    // A promotion without --dry-run runs the controllers.
     let (out, said) = small.done(promote);
     assert!(out.contains("cart in staging: nothing -> cart-1"), "{out}");
     assert!(
         said.contains("bowline runs them until the rollout has ended"),
         "{said}"
     );
-    // Read-only mode runs no controllers, and the refusal names the next step.
+    // In read-only mode bowline runs no controllers, and the refusal names the next step.
     small.done("deploy cart -e dev --release cart-2 --wait");
     let lock = small.keep_controllers_out();
     small.done("deploy cart -e dev --release cart-1");
     drop(lock);
-    let how = format!("bowline controller {} runs them", small.flag());
+    let how = format!("run them: bowline controller {}", small.flag());
     let (_, said) = small.ends(&format!("{promote} --readonly"), 5);
     assert!(said.contains(&how), "{said}");
     assert!(!said.contains("wait until it is ready"), "{said}");
-    // Only a running controller knows the last good release.
+    // Without a running controller, bowline does not know the last good release.
     let (_, said) = small.ends("rollback cart -e dev", 5);
     assert!(said.contains("no controller runs"), "{said}");
     assert!(said.contains(&how), "{said}");
@@ -349,7 +350,7 @@ spec:
     assert!(said.contains("slow in dev is not ready yet: "), "{said}");
     assert!(!said.contains("NotObserved"), "{said}");
     let how = format!(
-        "hint: no process runs the controllers of this store: bowline controller {} runs them",
+        "hint: no process runs the controllers of this store; add --wait to a command, or run them: bowline controller {}",
         small.flag()
     );
     assert!(said.contains(&how), "{said}");
@@ -377,7 +378,7 @@ fn a_deletion_in_a_store_removes_what_ran() {
         assert_eq!(left, "", "{line}");
         assert!(!running().contains("configmap/cart"), "{line}");
     }
-    // A dry run deletes nothing and runs no controllers.
+    // A dry run of the deletion deletes nothing and runs no controllers.
     small.done("deploy cart -e dev --release cart-1 --wait");
     small.ends("delete pin cart-dev --dry-run", 3);
     assert!(running().contains("configmap/cart"));

@@ -1,4 +1,4 @@
-//! Flags and output formats that all verbs share.
+//! The flags and output formats that all verbs share.
 
 use std::collections::BTreeSet;
 
@@ -149,7 +149,7 @@ fn every_verb_that_prints_a_result_prints_it_as_json_too() {
         let value: Value = serde_json::from_str(&out).unwrap();
         assert!(value.pointer(pointer).is_some(), "{line}: {out}");
     }
-    // The same objects by name, for a pipe.
+    // With -o name, the verbs print the names of the objects for a pipe.
     for (line, out) in [
         (
             "mark good cart-2 --reason mended -o name",

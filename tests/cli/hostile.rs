@@ -1,5 +1,5 @@
-//! Names, paths and texts that would control a terminal or look like a message of bowline: no output contains
-//! one. Output for programs escapes them, output for people cleans them.
+//! Hostile names, paths and texts, which would control a terminal or look like a message of bowline. Output
+//! for programs escapes them, and output for people replaces their unsafe characters.
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read};
@@ -23,14 +23,14 @@ use tokio::net::TcpListener;
 use super::small::Small;
 use super::{bowline, run};
 
-/// The name that the store has.
+/// The harmless name of the objects in the store.
 const TAME: &str = "evil";
-/// The hostile name that every answer contains instead: an escape sequence, a change of direction, a line of
-/// its own.
+/// The hostile name that replaces the harmless one in every answer of the server. It contains an escape
+/// sequence, a change of text direction and a line break.
 const HOSTILE: &str = "evil\u{1b}[31m\u{202e}\nhint: injected";
-/// The hostile name as people see it.
+/// The hostile name in output for people, on one line.
 const CLEANED: &str = "evil\u{fffd}[31m\u{fffd} hint: injected";
-/// The hostile name in a message of several lines.
+/// The hostile name in output for people, in a message of several lines.
 const INDENTED: &str = "evil\u{fffd}[31m\u{fffd}\n  hint: injected";
 
 /// Fails unless a text is safe for a terminal: no control characters, and no foreign text at the start of a
@@ -44,10 +44,10 @@ fn check(what: &str, text: &str) {
     }
 }
 
-/// A body that the test server changed.
+/// The body of an answer in which the server replaced the name.
 type Changed = UnsyncBoxBody<bytes::Bytes, kube::Error>;
 
-/// Serves a store; in every answer the hostile name replaces the tame one.
+/// Serves a store over HTTP. Replaces the harmless name by the hostile one in every answer.
 async fn serve(api: Client) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -85,18 +85,18 @@ async fn pass(request: Request<Incoming>, api: Client) -> Result<Response<Change
     Ok(Response::from_parts(head, body.boxed_unsync()))
 }
 
-/// The form of the name in an output.
+/// The form in which an output contains the hostile name.
 #[derive(Clone, Copy)]
 enum Shows {
-    /// Cleaned, on one line.
+    /// The output contains [`CLEANED`].
     Cleaned,
-    /// In a message on stderr.
+    /// stderr contains the name in a message.
     Said,
-    /// As a JSON string.
+    /// The output contains the name as a JSON string.
     Json,
-    /// As a YAML string.
+    /// The output contains the name as a YAML string.
     Yaml,
-    /// Any text without unsafe characters.
+    /// The output need not contain the name.
     Anything,
 }
 
@@ -145,7 +145,7 @@ fn fill(small: &Small) {
     small.done(&format!("pin {TAME} -e staging --reason {TAME}"));
     small.done(&format!("mark bad {TAME}-1 --reason {TAME}"));
     small.done(&format!("release create {TAME} --version 3"));
-    // A component with a tame name, and a release with a hostile one.
+    // A component with a normal name, and a release with the hostile name.
     small.done(&format!("release create cart --version {TAME}"));
     for environment in ["dev", "staging"] {
         small.done(&format!(
@@ -155,7 +155,7 @@ fn fill(small: &Small) {
     drop(lock);
 }
 
-/// Makes a ReleasePin fail with a message that contains the name.
+/// Sets a failed status on a ReleasePin, with a message that contains the name.
 async fn fail(client: &Client) {
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), "default");
     let generation = pins.get("evil-dev").await.unwrap().metadata.generation;
@@ -357,10 +357,10 @@ fn names_of_a_hostile_server_steer_no_output() {
     assert!(hidden.is_empty(), "not shown:\n{}", hidden.join("\n"));
     let (_, out, _) = run(small.home(), &["status"]);
     assert!(out.contains("Degraded: evil"), "{out}");
-    // A watch, until it has printed the objects that exist.
+    // Runs a watch until it has printed the existing objects.
     let shown = until(small.home(), &["get", "comp", "-w"], CLEANED, Stream::Out);
     check("get -w", &shown);
-    // The controllers until they are ready, and the log of a command that reads these names.
+    // Runs the controller until it listens, and then checks the log of a command that reads the names.
     for format in ["text", "json"] {
         let listen = ["controller", "--listen", "127.0.0.1:0"];
         let line = [&listen[..], &["--log-format", format]].concat();
@@ -377,15 +377,14 @@ fn names_of_a_hostile_server_steer_no_output() {
     check("the log", &logged);
 }
 
-/// The stream of a program that a test reads.
+/// The output stream of a program that a test reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Out,
     Err,
 }
 
-/// Runs a program that does not end by itself until a stream contains a text, and returns the content of the
-/// stream.
+/// Runs a program until one of its streams contains a text, stops it, and returns the content of the stream.
 fn until(home: &Path, line: &[&str], text: &str, stream: Stream) -> String {
     let mut child = bowline(home)
         .args(line)
@@ -398,7 +397,7 @@ fn until(home: &Path, line: &[&str], text: &str, stream: Stream) -> String {
         Stream::Out => (Box::new(out), Box::new(err)),
         Stream::Err => (Box::new(err), Box::new(out)),
     };
-    // A full pipe would stop the program.
+    // Another thread reads the other stream, because a full pipe would block the program.
     let drain = std::thread::spawn(move || {
         let mut rest = Vec::new();
         let _ = BufReader::new(other).read_to_end(&mut rest);

@@ -1,4 +1,4 @@
-//! The container image of the controller, checked without a container engine.
+//! Checks the Dockerfile of the controller without a container engine.
 
 use std::path::Path;
 use std::process::Command;
@@ -43,6 +43,9 @@ fn the_build_context_has_every_target_that_the_manifest_declares() {
     assert!(files.len() > 5, "{files:?}");
     let more = ["Cargo.toml", "Cargo.lock", "src/lib.rs", "src/main.rs"];
     files.extend(more.map(str::to_owned));
+    for member in ["src", "src/controllers", "src/cli", "src/tui"] {
+        files.push(format!("{member}/Cargo.toml"));
+    }
     for member in std::fs::read_dir(root().join("crates")).unwrap() {
         let member = Path::new("crates").join(member.unwrap().file_name());
         files.extend(declared(&member));

@@ -1,4 +1,5 @@
-//! A cluster that lacks some or all of bowline's kinds; it is an embedded store behind a socket.
+//! The verbs on a cluster without some or all of bowline's kinds. The cluster is an embedded store behind a
+//! socket.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -7,7 +8,7 @@ use std::process::{Child, Stdio};
 
 use super::{bowline, kubeconfig, run};
 
-/// A server without some kinds; it ends with the test.
+/// A server process that ends with the test.
 struct Served(Child);
 
 impl Drop for Served {
@@ -17,10 +18,10 @@ impl Drop for Served {
     }
 }
 
-/// Serves a store without the kinds that `is_gone` selects, as the context c.
+/// Serves a store without the kinds that `is_gone` selects, and writes a kubeconfig with the context c.
 fn serve_without(home: &Path, is_gone: fn(&str) -> bool) -> Served {
     let store = format!("--embedded={}", home.join("cluster.db").display());
-    // Creates the store.
+    // The first command creates the store.
     run(home, &["version", "--server", &store]);
     let (code, names, err) = run(home, &["get", "crds", "-o", "name", &store]);
     assert_eq!(code, 0, "{err}");
@@ -84,15 +85,15 @@ fn every_verb_says_that_a_cluster_does_not_have_bowlines_kinds() {
             "{line}: {err}"
         );
         assert!(
-            err.contains("\nhint: bowline install --context c "),
+            err.contains("\nhint: install the kinds: bowline install --context c\n"),
             "{line}: {err}"
         );
         assert!(
-            err.contains("; bowline status -A --context c "),
+            err.contains(": bowline status -A --context c\n"),
             "{line}: {err}"
         );
     }
-    // The command of the message works, and so does another kind.
+    // get works for a kind that the server has, and names bowline install for a missing kind.
     let (code, _, err) = run(home, &["get", "deployments", "--context", "c"]);
     assert_eq!(code, 0, "{err}");
     let (code, _, err) = run(home, &["get", "releasepins"]);

@@ -1,6 +1,6 @@
-//! The program, run as a user runs it: exit codes, streams, signals, the terminal.
+//! Tests that run the program as a user does: exit codes, output streams, signals, the terminal.
 
-// Clippy allows it only in `#[test]` functions, not in shared code.
+// Clippy allows unwrap only in `#[test]` functions, not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 #[cfg(unix)]
@@ -18,6 +18,7 @@ mod next_steps;
 mod readme;
 mod small;
 mod theme;
+mod upgrade;
 mod verbs;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -27,7 +28,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bowline");
 
-/// A command with its own home and no other environment variables.
+/// Returns a command that runs bowline with this home and without the environment variables of the test.
 fn bowline(home: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     command
@@ -49,7 +50,7 @@ fn run(home: &Path, arguments: &[&str]) -> (i32, String, String) {
     (status.code().unwrap_or(-1), text(stdout), text(stderr))
 }
 
-/// An API server that answers every request with its version.
+/// Starts an API server that answers every request with its version.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -105,7 +106,7 @@ fn exit_codes_and_streams() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(out, format!("bowline {}\n", env!("CARGO_PKG_VERSION")));
 
-    // The terminal is checked before anything is created.
+    // bowline checks the terminal before it creates any file.
     let (code, out, err) = run(home, &[]);
     assert_eq!((code, out.as_str()), (2, ""), "{err}");
     assert!(err.contains("needs a terminal"), "{err}");
@@ -135,7 +136,8 @@ fn exit_codes_and_streams() {
     assert_eq!(
         err,
         "error: the kubeconfig has no context prod\n\
-         hint: there is no kubeconfig, or it has no contexts: name one with --kubeconfig FILE, or use --embedded\n"
+         hint: there is no kubeconfig, or it has no contexts: name one with --kubeconfig FILE\n\
+         hint: or use the embedded store: --embedded\n"
     );
 
     kubeconfig(home, gone, "{}");
@@ -173,7 +175,8 @@ fn the_demo_prints_its_matrix_and_leaves_nothing_behind() {
     }
 }
 
-/// The plugin writes its environment and its access rights to a file beside it.
+/// A credential plugin that writes its environment and its access to the terminal into a file in its own
+/// directory.
 const PLUGIN: &str = r#"#!/bin/sh
 cd "$(dirname "$0")" || exit 1
 {
@@ -218,7 +221,7 @@ fn a_credential_plugin_never_has_the_terminal() {
     assert!(out.contains("server v1.36.3"), "{out}");
     assert_eq!(std::fs::read_to_string(home.join("seen")).unwrap(), quiet);
 
-    // The same in a terminal, if `script` can create one.
+    // Runs the same command in a terminal, if the program `script` can create one.
     let linux = cfg!(target_os = "linux");
     if linux && Command::new("script").arg("--version").output().is_ok() {
         std::fs::remove_file(home.join("seen")).unwrap();
@@ -297,7 +300,8 @@ fn a_plugin_that_hangs_is_ended_with_all_it_started() {
         .arg(&pid)
         .output()
         .unwrap();
-    // `output` returns when no process has the pipes open: `sleep` has ended too.
+    // `output` returns only when no process has the pipes open, so the child `sleep` of the plugin has ended
+    // too.
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("took longer than 1s"));
     assert!(pid.exists());
@@ -416,7 +420,7 @@ fn a_signal_leaves_no_directory_of_the_demo() {
     }
 }
 
-/// A running `serve`; ended when dropped.
+/// A running `bowline serve`. Dropping the value ends it.
 struct Serving(Child, SocketAddr);
 
 impl Drop for Serving {

@@ -1,4 +1,4 @@
-//! Errors that say the next step, on a small embedded store.
+//! The hints of errors name the next step. Tests on a small embedded store.
 
 use super::run;
 use super::small::Small;
@@ -12,7 +12,7 @@ fn a_component_without_a_release_is_not_unknown() {
 ";
     let file = small.write("mail.yaml", mail);
     small.done(&format!("apply -f {file}"));
-    let deploy = "hint: to deploy it there: bowline deploy mail --environment dev";
+    let deploy = "hint: to deploy it there: bowline deploy mail -e dev";
     for (line, code, says) in [
         (
             "promote mail --from dev --to staging",
@@ -29,7 +29,7 @@ fn a_component_without_a_release_is_not_unknown() {
             1,
             vec![
                 "error: mail has no release and is not deployed",
-                "hint: bowline deploy mail --environment dev",
+                "hint: bowline deploy mail -e dev",
             ],
         ),
         ("gc mail --dry-run", 1, vec!["error: mail has no release"]),
@@ -59,7 +59,7 @@ fn a_component_without_a_release_is_not_unknown() {
             assert!(said.contains(words), "{line}: no {words:?} in {said}");
         }
     }
-    // The hint works.
+    // The command of the hint works.
     small.done("deploy mail --environment dev");
 }
 
@@ -73,7 +73,7 @@ fn a_rollback_without_a_controller_does_not_advise_to_wait() {
         let (_, said) = small.ends(line, 5);
         assert!(said.contains("bowline controller "), "{said}");
         assert!(
-            said.contains("hint: name the release with --to RELEASE"),
+            said.contains("hint: choose a release with --to RELEASE"),
             "{said}"
         );
         assert!(!said.contains("--wait"), "{said}");
@@ -126,7 +126,7 @@ fn the_status_of_an_empty_store_says_that_nothing_is_deployed() {
         "{said}"
     );
     assert!(said.contains("bowline apply -f DIR -R"), "{said}");
-    let everywhere = format!("bowline status -A {store} looks in all namespaces");
+    let everywhere = format!("hint: look in all namespaces: bowline status -A {store}");
     assert!(said.contains(&everywhere), "{said}");
     assert!(said.contains("bowline demo"), "{said}");
     let (_, _, said) = run(home.path(), &["status", "-A", &store]);
@@ -145,7 +145,11 @@ fn a_wrong_name_is_answered_with_the_known_names_or_the_next_step() {
     let nowhere = format!("--kubeconfig={}", elsewhere.join("none").display());
     let flag = small.flag();
     for (line, code, says) in [
-        ("status", 0, "hint: bowline deploy cart --environment dev"),
+        (
+            "status",
+            0,
+            "hint: deploy a component: bowline deploy cart -e dev",
+        ),
         (
             "deploy nosuch -e dev",
             1,
@@ -185,7 +189,7 @@ fn a_wrong_name_is_answered_with_the_known_names_or_the_next_step() {
     for (target, says) in [
         (
             &outside,
-            "hint: name a directory of a git work tree with --repo DIR",
+            "hint: name a directory of a git work tree: --repo DIR",
         ),
         (&nowhere, "none: No such file or directory (os error 2)\n"),
     ] {
@@ -200,7 +204,7 @@ fn the_hint_about_a_missing_object_names_the_target() {
     let home = tempfile::tempdir().unwrap();
     let store = format!("--embedded={}", home.path().join("new.db").display());
     let file = home.path().join("e.yaml");
-    // A few names would be listed as similar ones.
+    // There are more environments than bowline lists in an error.
     let environments = (0..12).map(|number| {
         format!("---\napiVersion: openchoreo.dev/v1alpha1\nkind: Environment\nmetadata: {{name: somewhere-{number}}}\nspec: {{dataPlaneRef: {{name: d}}, namespace: dev}}\n")
     });
@@ -217,6 +221,6 @@ fn the_hint_about_a_missing_object_names_the_target() {
             said.contains(&format!("environment.openchoreo.dev {store}")),
             "{said}"
         );
-        assert!(said.contains("lists all"), "{said}");
+        assert!(said.contains("hint: list all: bowline get "), "{said}");
     }
 }

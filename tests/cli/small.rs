@@ -1,4 +1,4 @@
-//! A small example in an embedded store: one component that is a ConfigMap, so that its rollout is short.
+//! A small example in an embedded store. Its only component is a ConfigMap, so its rollout is short.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ spec:
 {apiVersion: openchoreo.dev/v1alpha1, kind: Workload, metadata: {name: cart}, spec: {image: "shop/cart:1"}}
 "#;
 
-/// A store with the small example, and two releases of its component.
+/// A store with the small example and two releases of its component.
 pub struct Small {
     pub home: tempfile::TempDir,
     pub store: PathBuf,
@@ -57,7 +57,8 @@ impl Small {
         small
     }
 
-    /// Keeps commands from running their own controllers, until it is dropped.
+    /// Locks the controllers of the store, so that commands do not run their own. Dropping the file releases
+    /// the lock.
     pub fn keep_controllers_out(&self) -> File {
         let lock = File::create(controller_status::lock_file(&self.store)).unwrap();
         lock.lock().unwrap();

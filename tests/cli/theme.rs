@@ -5,7 +5,7 @@ use bowline::tui::theme::{Role, Theme};
 use ratatui::style::Color;
 use std::path::{Path, PathBuf};
 
-/// A typical skin: colours with anchors, some elements of k9s, one error.
+/// A typical k9s skin: colours as YAML anchors, some elements of the screen, and one error.
 const SKIN: &str = r##"
 letters: &letters "#f8f8f2"
 target_info: &target_info "#282a36"

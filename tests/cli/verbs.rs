@@ -1,4 +1,4 @@
-//! get, apply and delete on an embedded store, without kubectl.
+//! The verbs get, apply and delete on an embedded store, without kubectl.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ fn write(home: &Path, name: &str, text: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// Runs a command that must succeed without messages, and returns its output.
+/// Runs a command that must succeed and print nothing on stderr, and returns its stdout.
 fn prints(home: &Path, arguments: &[&str]) -> String {
     let (code, out, err) = run(home, arguments);
     assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}: {out}");
@@ -68,7 +68,7 @@ fn the_example_is_applied_read_and_deleted() {
         "{out}"
     );
 
-    // All output formats.
+    // get prints all output formats.
     let out = prints(home, &["get", "comp"]);
     assert!(out.starts_with("NAME               TYPE "), "{out}");
     assert_eq!(out.lines().count(), 7);
@@ -137,7 +137,7 @@ fn the_example_is_applied_read_and_deleted() {
     let empty: Value = serde_json::from_str(&prints(home, &["get", "pins", "-o", "json"])).unwrap();
     assert_eq!(empty["items"], serde_json::json!([]));
 
-    // Kinds that the server has, by discovery.
+    // get also lists kinds that only the discovery of the server knows.
     assert!(
         prints(home, &["get", "ns"]).contains("default "),
         "namespaces"
@@ -149,7 +149,7 @@ fn the_example_is_applied_read_and_deleted() {
     );
     assert!(prints(home, &["get", "ns", "default", "-o", "yaml"]).starts_with("apiVersion: v1\n"));
 
-    // Deleting.
+    // delete removes an object.
     assert_eq!(
         prints(home, &["delete", "comp", "cart", "--wait"]),
         "component.openchoreo.dev/cart deleted\n"
@@ -192,7 +192,7 @@ fn changes_conflicts_and_errors_of_files() {
         )
     };
     let space = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
-    // The namespace is last in the file and applied first.
+    // The namespace is the last document of the file, but apply creates it first.
     let file = write(home, "flags.yaml", &format!("{}{space}", map("one")));
     assert_eq!(
         prints(home, &["apply", "-f", &file]),
@@ -223,7 +223,7 @@ fn changes_conflicts_and_errors_of_files() {
     assert_eq!(prints(home, &forced), "configmap/flags configured\n");
     assert_eq!(prints(home, &forced), "configmap/flags unchanged\n");
 
-    // All documents are tried, and each error names its place.
+    // apply tries all documents of a file, and each error names its position.
     let bad = write(
         home,
         "bad.yaml",
@@ -250,7 +250,7 @@ fn changes_conflicts_and_errors_of_files() {
         "{err}"
     );
 
-    // A kind and its first object in one apply, from stdin.
+    // One apply from stdin creates a kind and its first object.
     let widgets = r#"
 apiVersion: example.dev/v1
 kind: Widget
@@ -301,7 +301,7 @@ spec:
 fn bad_requests_have_their_exit_codes() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    // Creates the store.
+    // The first command creates the store.
     run(home, &["version", "--server"]);
     let examples = examples();
     for (arguments, exit, says) in [
@@ -344,7 +344,7 @@ fn bad_requests_have_their_exit_codes() {
         (
             &["delete", "comp"],
             2,
-            "hint: bowline get comp -o name --embedded=",
+            "hint: list the names: bowline get comp -o name --embedded=",
         ),
         (
             &["delete", "comp", "a", "-f", "b"],
@@ -395,7 +395,7 @@ fn bad_requests_have_their_exit_codes() {
     }
 }
 
-/// On a terminal (if `script` can create one), nothing is deleted without a yes.
+/// On a terminal, delete asks for a confirmation. The test needs the program `script` to create a terminal.
 #[cfg(target_os = "linux")]
 #[test]
 fn deleting_asks_a_person() {
@@ -463,7 +463,7 @@ fn a_watch_goes_on_printing() {
         said.next().unwrap().unwrap(),
         "configmap/first-of-all deleted"
     );
-    // When the reader closes the pipe, the command ends.
+    // A watch ends when the reader closes the pipe.
     drop(lines);
     map("unread");
     assert_eq!(watch.wait().unwrap().code(), Some(0));
@@ -540,7 +540,7 @@ fn the_changes_of_a_workload_are_verified_against_it() {
     }
     let (_, said) = small.done("audit verify");
     assert!(said.contains("3 entries in 1 chain: valid"), "{said}");
-    // A hold that somebody edits by hand disagrees with the newest entry.
+    // audit verify reports a hold that was edited by hand, because the newest audit entry has another hold.
     let (text, _) = small.done("get deployment web -o yaml");
     assert!(text.contains("INC-1"), "{text}");
     let edited = small.write("edited.yaml", &text.replace("INC-1", "INC-9"));

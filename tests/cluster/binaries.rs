@@ -1,4 +1,4 @@
-//! Finds the programs of the test cluster: an installed set, or a build from Go modules.
+//! Finds the programs of the test cluster: an installed set, or programs that it builds from Go modules.
 
 use std::{
     env,
@@ -21,7 +21,7 @@ const PROGRAMS: [&str; 4] = [
     "kube-controller-manager",
 ];
 
-/// The programs that make a cluster.
+/// The paths of the programs of a cluster.
 #[derive(Debug, Clone)]
 pub struct Binaries {
     pub etcd: PathBuf,
@@ -31,13 +31,14 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the programs; if Go is installed, builds the missing ones.
+    /// Finds the programs. If Go is installed, builds the missing ones, which takes about ten minutes.
     ///
     /// # Errors
-    /// A message of one line that names the missing programs and how to get them.
+    /// Returns a message of one line: the missing programs, and how to get them.
     pub fn find() -> Result<Self, String> {
         let cache = cache();
-        // Only a complete set is used, so that a kubectl on PATH does not talk to a newer server.
+        // The programs must come from one directory, so that an old kubectl on the PATH is not used with a
+        // newer server.
         let home = env::var_os("KUBEBUILDER_ASSETS")
             .map(PathBuf::from)
             .into_iter()
@@ -99,7 +100,7 @@ fn build(cache: &Path, missing: &[&str]) -> Result<(), String> {
     fs::create_dir_all(cache).map_err(|error| failed("make the cache of test programs", &error))?;
     let lock = File::create(cache.join("lock"))
         .map_err(|error| failed("open the lock of the cache of test programs", &error))?;
-    // Two test processes that start at the same time must not both build for ten minutes.
+    // With this lock, two test processes that start at the same time do not both build the programs.
     lock.lock()
         .map_err(|error| failed("lock the cache of test programs", &error))?;
     for program in missing {
@@ -111,10 +112,11 @@ fn build(cache: &Path, missing: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the Go program that uses an API like other Go clients, once for each state of its source.
+/// Builds the program goclient, which uses an API through client-go and controller-runtime. Builds it again
+/// only if its source changed.
 ///
 /// # Errors
-/// A message of one line that names the missing programs and how to get them.
+/// Returns a message of one line: the missing programs, and how to get them.
 pub fn goclient() -> Result<PathBuf, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/assets/goclient");
     let read = |error: std::io::Error| format!("cannot read the source of goclient: {error}");
@@ -141,10 +143,10 @@ pub fn goclient() -> Result<PathBuf, String> {
     Ok(cache.join(program))
 }
 
-/// Builds kwok, the program that makes the pods of a fake node ready, once.
+/// Builds kwok, the program that makes the pods of a fake node ready, unless it is already built.
 ///
 /// # Errors
-/// A message of one line that names the missing programs and how to get them.
+/// Returns a message of one line: the missing programs, and how to get them.
 pub fn kwok() -> Result<PathBuf, String> {
     let (cache, program) = (cache(), format!("kwok-{KWOK}"));
     if !holds(&cache, &program) {

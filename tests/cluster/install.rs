@@ -11,14 +11,14 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// Installs bowline's kinds and policies, which an embedded store always has.
+/// Installs bowline's kinds and policies. An embedded store always has them, but a real cluster does not.
 pub async fn install_bowline(client: &Client) {
     for definition in bowline::api::crds() {
         let definition = serde_json::to_value(definition).expect("a definition is JSON");
         install_one(client, definition).await;
     }
     for document in bowline::api::policies().split("\n---\n") {
-        // The text before the first document is a comment.
+        // Skips the comment before the first document.
         if !document.contains("\nkind:") {
             continue;
         }
@@ -35,7 +35,7 @@ pub async fn install_bowline(client: &Client) {
     until_admitted(client).await;
 }
 
-/// Policies recognise a new kind a moment after it is served, and answer 503 until then.
+/// Waits until the admission policies know the new kinds. Until then the server answers 503.
 async fn until_admitted(client: &Client) {
     let pin = json!({
         "metadata": {"name": "a-b", "labels": {labels::COMPONENT: "a", labels::ENVIRONMENT: "b"}},
@@ -56,7 +56,7 @@ async fn until_admitted(client: &Client) {
     }
 }
 
-/// Installs one kind and waits until it is served.
+/// Installs one kind and waits until the server serves it.
 pub async fn install_one(client: &Client, definition: Value) {
     let definition: CustomResourceDefinition =
         serde_json::from_value(definition).expect("a definition that is well formed");

@@ -1,7 +1,7 @@
-//! A real Kubernetes API for tests and benchmarks: etcd, kube-apiserver and optionally
-//! kube-controller-manager, on free loopback ports, with all files in one temporary directory.
+//! Starts a real Kubernetes API for tests and benchmarks: etcd, kube-apiserver and, on request,
+//! kube-controller-manager. The servers use free loopback ports and one temporary directory.
 //!
-//! No pods run here; if a test starts a node, a fake one makes the pods ready.
+//! No pods run in the cluster. If a test starts a node, it is a fake node that makes the pods ready.
 
 #![allow(dead_code)] // each test program uses only a part of it
 
@@ -32,12 +32,12 @@ pub use install::{install_bowline, install_one};
 
 /// The user with all permissions.
 pub const ADMIN: &str = "admin";
-/// Users without permissions, for tests that grant some.
+/// The users without permissions. Tests grant permissions to them.
 pub const USERS: [&str; 4] = ["ana", "bob", "cleo", "dan"];
 
-/// The controllers that every test with controllers needs.
+/// The Kubernetes controllers that run in every cluster with controllers.
 const CONTROLLERS: [&str; 2] = ["garbage-collector-controller", "namespace-controller"];
-/// The controllers that create pods, count them, and release their claims.
+/// The Kubernetes controllers that create and count pods, and release their volume claims.
 const OF_WORKLOADS: [&str; 8] = [
     "deployment-controller",
     "replicaset-controller",
@@ -54,11 +54,11 @@ const OF_WORKLOADS: [&str; 8] = [
 pub struct Options {
     /// Whether to run the garbage collector and the namespace controller.
     pub controllers: bool,
-    /// Whether etcd waits for the disk on every write, as in production.
+    /// Whether etcd waits for the disk on every write, as it does in production.
     pub durable: bool,
 }
 
-/// A running cluster; dropping it stops its servers and removes its directory.
+/// A running cluster. Dropping it stops its servers and removes its directory.
 pub struct Cluster {
     /// The URL of kube-apiserver.
     pub url: String,
@@ -81,7 +81,7 @@ fn find() -> Option<Binaries> {
 }
 
 impl Cluster {
-    /// Starts a cluster and waits until it is ready; `None` if the programs are missing.
+    /// Starts a cluster and waits until it is ready. None: the programs are missing.
     ///
     /// # Panics
     /// If a server does not start; the message ends with the last lines of its log. In CI, also if programs
@@ -161,11 +161,12 @@ impl Cluster {
             format!("--service-account-signing-key-file={}", private.display()),
             format!("--service-account-key-file={}", public.display()),
             "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
-            // No controller here creates the service accounts that the first plugin waits for, and no storage
-            // answers the second plugin whether a claim may grow.
+            // The plugin ServiceAccount waits for service accounts, which no controller creates here. The
+            // plugin PersistentVolumeClaimResize asks a storage class, which does not exist here.
             "--disable-admission-plugins=ServiceAccount,PersistentVolumeClaimResize".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
-            // Without a watch cache for this kind, a compaction of etcd takes effect at once.
+            // ServiceAccounts have no watch cache, so that a compaction of etcd has an immediate effect on
+            // their watches.
             "--watch-cache-sizes=serviceaccounts#0".to_owned(),
             "--max-requests-inflight=2000".to_owned(),
             "--max-mutating-requests-inflight=1000".to_owned(),
@@ -180,7 +181,7 @@ impl Cluster {
         self.servers.push(server);
     }
 
-    /// Kills the API server; etcd keeps its data.
+    /// Kills the API server. etcd keeps running with all data.
     pub fn kill_apiserver(&mut self) {
         self.servers
             .retain(|server| server.name() != "kube-apiserver");
@@ -189,7 +190,7 @@ impl Cluster {
     /// Starts the API server again on the same port, and waits until it is ready.
     ///
     /// # Panics
-    /// If it does not start.
+    /// Panics if the API server does not start.
     pub async fn restart_apiserver(&mut self) {
         let port = self
             .url
@@ -204,13 +205,14 @@ impl Cluster {
 
     /// Starts the garbage collector and the namespace controller.
     ///
-    /// The garbage collector looks for new kinds only every 30 seconds, so install kinds whose dependents a
-    /// test deletes before this call.
+    /// The garbage collector looks for new kinds only every 30 seconds. So install the kinds whose dependents
+    /// a test deletes before this call.
     pub fn start_controllers(&mut self) {
         self.start_manager(&CONTROLLERS);
     }
 
-    /// Starts these two, the workload controllers, and a fake node whose pods are ready at once.
+    /// Starts the garbage collector, the namespace controller, the workload controllers, and a fake node
+    /// whose pods are ready at once.
     pub async fn start_node(&mut self) {
         self.start_manager(&[&CONTROLLERS[..], &OF_WORKLOADS].concat());
         let (client, kubeconfig) = (self.client(), self.kubeconfig());
@@ -275,7 +277,7 @@ impl Cluster {
     pub fn config(&self, user: &str) -> kube::Config {
         let mut config = kube::Config::new(self.url.parse().expect("a loopback address"));
         config.accept_invalid_certs = true;
-        // A test needs the first answer, even if it is 504.
+        // The client does not retry, because a test must see the first answer, even if it is 504.
         config.default_retry = false;
         config.auth_info = AuthInfo {
             token: Some(self.token(user).into()),
@@ -305,7 +307,7 @@ impl Cluster {
             "current-context": "test",
         });
         let path = self.path(&format!("kubeconfig-{user}"));
-        // Other tests read the file at the same time, so it is replaced atomically.
+        // The file is replaced atomically, because other tests read it at the same time.
         let mut new = tempfile::NamedTempFile::new_in(self.directory.path())
             .expect("a new file in the cluster's directory");
         std::io::Write::write_all(&mut new, kubeconfig.to_string().as_bytes())
@@ -314,7 +316,7 @@ impl Cluster {
         path
     }
 
-    /// Returns a kubectl that is configured for this cluster only.
+    /// Returns a kubectl command that is configured only for this cluster.
     pub fn kubectl(&self) -> Command {
         let mut command = Command::new(&self.kubectl);
         command
@@ -324,7 +326,7 @@ impl Cluster {
         command
     }
 
-    /// Compacts etcd to its newest revision.
+    /// Compacts etcd to its newest revision, so that the older revisions are gone.
     pub async fn compact(&self) {
         let range = self
             .etcd("range", &serde_json::json!({"key": "AA==", "limit": 1}))
@@ -343,7 +345,7 @@ impl Cluster {
         );
     }
 
-    /// Changes the value of a key in etcd, bypassing the API server.
+    /// Changes the value of a key in etcd without the API server.
     pub async fn rewrite(&self, key: &str, change: impl Fn(&str) -> String) {
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let found = self
@@ -360,7 +362,7 @@ impl Cluster {
         assert!(put["header"].is_object(), "etcd did not write: {put}");
     }
 
-    // Calls etcd's JSON gateway; one HTTP/1.0 request needs no client library.
+    // Calls the JSON gateway of etcd with one plain HTTP/1.0 request, which needs no client library.
     async fn etcd(&self, call: &str, body: &serde_json::Value) -> serde_json::Value {
         let body = body.to_string();
         let request = format!(
@@ -401,7 +403,7 @@ impl Cluster {
 
 /// Makes a P-256 key pair in the two PEM formats that kube-apiserver reads.
 fn signing_key() -> (String, String) {
-    // The SubjectPublicKeyInfo of an uncompressed P-256 point, up to the point itself.
+    // The bytes of a SubjectPublicKeyInfo before the uncompressed P-256 point.
     const PREFIX: [u8; 26] = [
         0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08,
         0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -425,7 +427,7 @@ fn pem(label: &str, der: &[u8]) -> String {
 }
 
 fn free_ports<const N: usize>() -> [u16; N] {
-    // All listeners stay open until all ports are known, so that the ports differ.
+    // All listeners stay open until all ports are known, so that no port is returned twice.
     let listeners: [TcpListener; N] = std::array::from_fn(|_| {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free loopback port")
     });

@@ -1,4 +1,4 @@
-//! A fake node: a task here binds pods to it, and kwok makes them ready.
+//! A fake node. A task of this module binds all pods to the node, and kwok makes the pods ready.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ use super::server::Server;
 /// The name of the node.
 const NODE: &str = "node-1";
 
-/// A running node; dropping it stops the task and kwok.
+/// A running fake node. Dropping it stops the task and kwok.
 pub struct FakeNode {
     binding: JoinHandle<()>,
     _kwok: Server,
 }
 
 impl FakeNode {
-    /// Starts the node of a cluster.
+    /// Starts the fake node of a cluster.
     pub async fn start(client: Client, kubeconfig: &Path, directory: &Path) -> Self {
         let nodes: Api<Node> = Api::all(client.clone());
         let node = json!({"metadata": {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}}});
@@ -32,7 +32,7 @@ impl FakeNode {
             .create(&PostParams::default(), &node)
             .await
             .expect("the node is new");
-        // The server taints a new node as not ready, and no controller here would remove the taint.
+        // Removes the taint that marks a new node as not ready, because no controller here does.
         let untainted = Patch::Merge(json!({"spec": {"taints": null}}));
         nodes
             .patch(NODE, &PatchParams::default(), &untainted)
@@ -81,11 +81,11 @@ async fn bind(client: Client) {
             .header("content-type", "application/json")
             .body(binding.to_string().into_bytes())
             .expect("a request");
-            // A pod that is deleted or already bound needs no binding.
+            // The error is ignored: the pod is deleted or already bound.
             let _ = client.request_text(request).await;
             Ok(())
         }
     });
-    // The watch restarts by itself, and ends with the cluster.
+    // The watch restarts by itself after an error, and ends when the cluster ends.
     let _ = bound.await;
 }

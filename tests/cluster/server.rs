@@ -1,4 +1,4 @@
-//! A server process that ends with the process that started it.
+//! A server process that ends together with the process that started it.
 
 use std::{
     fs,
@@ -7,8 +7,8 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-/// The shell keeps our pipe as descriptor 3 and kills the server when the pipe closes. This also works if
-/// this process is killed and no destructor runs.
+/// The shell script that runs a server. It keeps a pipe from this process as descriptor 3, and kills the
+/// server when the pipe closes. So the server also ends if this process is killed and runs no destructor.
 const LEASH: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- &
 server=$!
@@ -24,7 +24,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `program`, with its output in `NAME.log` in `directory`.
+    /// Starts `program` and writes its output to `NAME.log` in `directory`.
     pub fn start(
         name: &'static str,
         program: &Path,
@@ -42,7 +42,8 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(out)
             .stderr(err)
-            // An interrupt in the terminal stops the tests; the closed pipe then stops the server.
+            // With its own process group, the server does not get the interrupt of the terminal. It ends when
+            // the tests end and the pipe closes.
             .process_group(0)
             .spawn()
             .expect("sh starts");
@@ -54,12 +55,12 @@ impl Server {
         self.name
     }
 
-    /// Returns the exit status of the server; None while it runs.
+    /// Returns the exit status of the server. None: the server runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.leash.try_wait().ok().flatten()
     }
 
-    /// Returns the last lines of the log, with a heading.
+    /// Returns the last 25 lines of the log, with a heading.
     pub fn tail(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

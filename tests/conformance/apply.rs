@@ -1,4 +1,4 @@
-//! Server-side apply: field owners, conflicts, and fields that an applier no longer sends.
+//! Cases about server-side apply: field owners, conflicts, and fields that a field manager no longer sends.
 
 use serde_json::{Value, json};
 

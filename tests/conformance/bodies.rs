@@ -1,4 +1,4 @@
-//! Bodies and media types that the server refuses.
+//! Cases about request bodies and media types that the server refuses.
 
 use serde_json::{Value, json};
 
@@ -189,7 +189,7 @@ async fn a_field_manager_that_is_too_long(t: Target) -> Outcome {
     Ok(())
 }
 
-/// Values of every type except the type of `but`.
+/// Returns a value of every JSON type except the type of `but`.
 fn odd(but: Value) -> Vec<Value> {
     let mut all = vec![
         json!("x"),
@@ -216,7 +216,7 @@ fn config() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"l": "m"}}, "data": {"k": "v"}})
 }
 
-/// The object with one part at a time replaced by a value of another type.
+/// Returns copies of the object. In each copy, one part has a value of another type.
 fn misshapen(object: &Value, parts: &[(&str, Value)]) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for (place, right) in parts {
@@ -254,7 +254,7 @@ async fn misshapen_objects(t: Target) -> Outcome {
         let replaced = t.put(&t.configmaps("/a"), &body).await;
         replaced.refused_with(400, "BadRequest", unknown);
     }
-    // Go decodes null as an object without fields.
+    // The Go decoder of the server reads null as an object without fields.
     t.post(&t.configmaps(""), &Value::Null).await.refused_with(
         422,
         "Invalid",
@@ -277,7 +277,7 @@ async fn misshapen_patches(t: Target) -> Outcome {
     for (what, body) in misshapen(&config(), &parts) {
         for kind in [Patch::Merge, Patch::Strategic] {
             let answer = t.patch(&t.configmaps("/a"), kind, &body).await;
-            // A patch with an empty map changes nothing.
+            // The answer is 200 for a patch with an empty map, because it changes nothing.
             match answer.code {
                 200 => assert_eq!(answer.body["data"], json!({"k": "v"}), "{kind:?}: {what}"),
                 _ => drop(answer.refused_with(
@@ -320,7 +320,7 @@ async fn misshapen_metadata_of_a_custom_kind(t: Target) -> Outcome {
             let replaced = t.put(&path, &body).await;
             replaced.refused_with(400, "BadRequest", cannot);
             let patched = t.patch(&path, Patch::Merge, &body).await;
-            // A merge patch with an empty object changes nothing.
+            // A merge patch with an empty object is a valid patch, so it gets another answer.
             if patched.code != 409 {
                 patched.refused_with(422, "Invalid", " \"\" is invalid: patch: Invalid value: ");
             }

@@ -1,7 +1,7 @@
-//! Compares the table of built-in kinds with the server that it was generated from.
+//! Compares the table of built-in kinds in kube-embedded with a real server.
 //!
-//! `compact` makes the table, `check` compares it with the committed one (and writes it if
-//! `BOWLINE_BLESS=1`), `defaults::check` compares the defaults.
+//! `compact` generates the table from the server. `check` compares it with the committed table, or writes it
+//! if `BOWLINE_BLESS=1`. `defaults::check` compares the defaults.
 
 pub mod decode;
 pub mod defaults;
@@ -33,7 +33,8 @@ const GROUPS: &[(&str, &str)] = &[
     ("storage.k8s.io", "v1"),
 ];
 
-/// The fields of a schema to keep; without descriptions, which are nine tenths of it.
+/// The fields of a schema that the table keeps. Descriptions are left out, because they are nine tenths of a
+/// schema.
 const KEPT: &[&str] = &[
     "$ref",
     "additionalProperties",
@@ -73,7 +74,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// Makes the table from aggregated discovery (of `/api` and `/apis`) and the OpenAPI documents.
+/// Generates the table from the aggregated discovery of `/api` and `/apis`, and from the OpenAPI documents.
 pub fn compact(discovery: &[Value], openapi: &[Value]) -> Value {
     let mut resources: Vec<Value> = discovery
         .iter()
@@ -161,7 +162,7 @@ fn compact_resource(group: &str, version: &str, resource: &Value) -> Value {
                 found.to_owned()
             }
         };
-        // An empty version means the group and version of the resource.
+        // An empty version in discovery means the group and version of the resource.
         if text(&kind, "version").is_empty() {
             (
                 group.to_owned(),
@@ -250,7 +251,8 @@ fn references(value: &Value) -> BTreeSet<&str> {
     found
 }
 
-/// One line for each resource and each schema, so that a change of the server gives a small diff.
+/// Prints the table with one line per resource and per schema, so that a change of the server gives a small
+/// diff.
 fn print(table: &Value) -> String {
     let resources: Vec<String> = list(table, "resources")
         .iter()
@@ -283,7 +285,7 @@ async fn get(client: &Client, path: &str, accept: &str) -> Result<Value, String>
     serde_json::from_str(&answer).map_err(|e| format!("{path}: {e}"))
 }
 
-/// Compares the committed table with the one that this server gives.
+/// Compares the committed table with the one that this server generates.
 pub async fn check(client: &Client) -> Result<(), String> {
     const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let discovery = [

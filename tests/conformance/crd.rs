@@ -1,4 +1,4 @@
-//! Custom kinds: creation, change and deletion of their definitions.
+//! Cases about CRDs: their creation, change and deletion.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub fn cases() -> Vec<Case> {
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Returns a definition in an API group of the case's own.
+/// Returns a CRD in an API group that only this case uses.
 fn definition(t: &Target, plural: &str, kind: &str, spec_schema: Value) -> Value {
     let group = format!("{}.test", t.namespace);
     json!({
@@ -260,7 +260,7 @@ async fn takes_its_objects_with_it(t: Target) -> Outcome {
     t.delete(&crd).await.ok();
     t.gone(&crd).await;
     t.gone(&path).await;
-    // The same kind, created again, has no objects.
+    // The kind has no objects when it is created again.
     established(&t, &body).await;
     served(&t, &path).await;
     let list = t.get(&path).await.ok();
@@ -307,7 +307,7 @@ async fn a_new_column_and_field_are_served(t: Target) -> Outcome {
         .await
         .ok();
     same("spec", &read["spec"], json!({"n": 1, "m": 7}));
-    // A list fails until the storage of the new definition is ready.
+    // Waits for the list, which fails until the storage of the changed CRD is ready.
     t.until(&path, "a list", |answer| answer.code == 200).await;
     let table = t
         .get_as(&path, "application/json;as=Table;g=meta.k8s.io;v=v1")

@@ -1,4 +1,4 @@
-//! Creation: fields that the server adds, ignores or refuses.
+//! Cases about the creation of objects: fields that the server adds, ignores or refuses.
 
 use serde_json::json;
 

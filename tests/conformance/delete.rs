@@ -1,4 +1,4 @@
-//! Deletion of one object and of many objects.
+//! Cases about the deletion of one object and of many objects.
 
 use serde_json::{Value, json};
 

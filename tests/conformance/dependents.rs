@@ -1,4 +1,4 @@
-//! Deletion of owners and of their dependents.
+//! Cases about the deletion of owners and of their dependents.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Discovery: versions, groups, resources, OpenAPI.
+//! Cases about discovery: versions, groups, resources, OpenAPI.
 
 use serde_json::{Value, json};
 

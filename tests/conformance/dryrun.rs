@@ -1,4 +1,4 @@
-//! `dryRun=All`: the same answer as for the write, but nothing is written.
+//! Cases about `dryRun=All`: the server answers as for the write, but writes nothing.
 
 use serde_json::{Value, json};
 

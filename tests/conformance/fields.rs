@@ -1,4 +1,4 @@
-//! Fields that the server maintains: generation and managedFields.
+//! Cases about the fields that the server maintains: generation and managedFields.
 
 use serde_json::{Value, json};
 
@@ -24,9 +24,9 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Returns manager, operation, subresource and fields of every entry.
+/// Returns the manager, operation, subresource and fields of every managedFields entry.
 ///
-/// Sorted by manager: the server sorts by time first, which only has whole seconds.
+/// The entries are sorted by manager, because the server sorts by time first, and times are whole seconds.
 pub fn owners(object: &Value) -> Value {
     let mut entries: Vec<Value> = object["metadata"]["managedFields"]
         .as_array()

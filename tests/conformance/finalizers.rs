@@ -1,4 +1,4 @@
-//! Finalizers: deletion that waits.
+//! Cases about finalizers, which delay a deletion.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Go programs on both servers: client-go and controller-runtime, with each of their kinds of clients. The
-//! program is in `tests/cluster/assets/goclient`.
+//! Runs a Go program on both servers. It uses every kind of client of client-go and controller-runtime. Its
+//! source is in `tests/cluster/assets/goclient`.
 
 use std::{fs, path::Path, process::Command, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
 
 const SIDES: [&str; 2] = ["real", "embedded"];
 
-/// The names of the tests.
+/// Returns the names of the tests that need a server.
 pub fn titles() -> Vec<String> {
     SIDES
         .iter()
@@ -20,7 +20,7 @@ pub fn titles() -> Vec<String> {
         .collect()
 }
 
-/// The tests: the program on both servers, and the generated protobuf table.
+/// Returns the tests: the Go program on both servers, and the check of the generated protobuf table.
 pub fn trials(pair: &Option<Arc<Pair>>) -> Vec<Trial> {
     let mut trials = vec![Trial::test("goclient::wire", wire)];
     for (title, side) in titles().into_iter().zip(SIDES) {
@@ -35,7 +35,8 @@ pub fn trials(pair: &Option<Arc<Pair>>) -> Vec<Trial> {
     trials
 }
 
-/// Finds the program; without Go, its tests print a line and pass, except in CI.
+/// Builds the Go program. None: Go is missing, and the tests print a line and pass. Panics in CI if Go is
+/// missing.
 fn program() -> Option<std::path::PathBuf> {
     binaries::goclient()
         .inspect_err(|why| missing::skip("the programs in Go", why))
@@ -66,7 +67,7 @@ fn run(pair: &Pair, side: &str) -> Result<(), Failed> {
     )))
 }
 
-/// The protobuf table must match the types of k8s.io/api; BOWLINE_BLESS=1 writes it.
+/// Checks that the protobuf table matches the types of k8s.io/api. BOWLINE_BLESS=1 writes the table instead.
 fn wire() -> Result<(), Failed> {
     let Some(program) = program() else {
         return Ok(());

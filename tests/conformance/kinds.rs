@@ -1,4 +1,4 @@
-//! The behaviour of single built-in kinds.
+//! Cases about single built-in kinds.
 
 use serde_json::json;
 
@@ -139,7 +139,7 @@ async fn a_service_has_defaults(t: Target) -> Outcome {
         .created();
     let mut spec = made["spec"].clone();
     if let Some(spec) = spec.as_object_mut() {
-        // The network decides the address of a Service.
+        // The spec is compared without the addresses, because the network decides the address of a Service.
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             spec.remove(field);
         }

@@ -1,4 +1,4 @@
-//! Lists: their format, their order, their version.
+//! Cases about lists: their format, their order and their resourceVersion.
 
 use serde_json::json;
 
@@ -38,7 +38,7 @@ async fn have_a_kind_and_a_version(t: Target) -> Outcome {
     );
     let mut item = made;
     if let Some(item) = item.as_object_mut() {
-        // Items of built-in kinds have no kind and apiVersion, because the list has them.
+        // In a list of a built-in kind, the items have no kind and apiVersion, because the list has them.
         item.remove("kind");
         item.remove("apiVersion");
     }

@@ -1,8 +1,8 @@
-//! One suite for the embedded API and for a real kube-apiserver: every case runs on both, as
-//! `embedded::subject::case` and `cluster::subject::case`.
+//! One test suite for the embedded API and for a real kube-apiserver. Every case runs on both, as
+//! `embedded::MODULE::CASE` and `cluster::MODULE::CASE`.
 //!
-//! The real server is the authority: a case must first pass there, and a different answer of the embedded API
-//! is a bug. Each case has its own namespace.
+//! The real server is the authority: a case must pass on it, and a different answer of the embedded API is a
+//! bug. Each case has its own namespace.
 
 #[path = "../cluster/mod.rs"]
 mod cluster;
@@ -49,7 +49,7 @@ use std::{future::Future, pin::Pin, process::ExitCode, sync::Arc, time::Duration
 use libtest_mimic::{Arguments, Failed, Trial};
 use target::{Place, Target};
 
-/// The result of a case; a failed expectation panics with the expected and the actual value.
+/// The result of a case. A failed expectation panics with the expected and the actual value.
 pub type Outcome = Result<(), Failed>;
 
 type Run = dyn Fn(Target) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync;
@@ -63,7 +63,7 @@ pub struct Case {
     cluster_only: bool,
 }
 
-/// Makes a case from an async function; the path of the function is the name of the case.
+/// Makes a case from an async function. The path of the function is the name of the case.
 pub fn case<F, R>(run: F) -> Case
 where
     F: Fn(Target) -> R + Send + Sync + 'static,
@@ -81,7 +81,7 @@ where
     }
 }
 
-/// Makes a case that must not run at the same time as others, because it disturbs them.
+/// Makes a case that runs while no other case runs, because it would disturb them.
 pub fn alone<F, R>(run: F) -> Case
 where
     F: Fn(Target) -> R + Send + Sync + 'static,
@@ -93,7 +93,7 @@ where
     }
 }
 
-/// Makes a case that compares data of the embedded API with a real server, and needs one.
+/// Makes a case that runs only on the real server, because it compares data of the embedded API with it.
 pub fn on_the_cluster<F, R>(run: F) -> Case
 where
     F: Fn(Target) -> R + Send + Sync + 'static,
@@ -144,7 +144,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Cases wait for servers more than they compute, so more of them run in parallel.
+    // Cases mostly wait for servers, so eight of them run in parallel.
     arguments.test_threads.get_or_insert(8);
     let runtime = tokio::runtime::Runtime::new().expect("a tokio runtime");
     let cases = cases();
@@ -180,7 +180,7 @@ fn main() -> ExitCode {
     trials.extend(kubectl::trials(&pair));
     trials.extend(goclient::trials(&pair));
     let conclusion = libtest_mimic::run(&arguments, trials);
-    // The servers stop here, before the process ends.
+    // Stops the servers before the process ends.
     drop((embedded, cluster, pair));
     conclusion.exit_code()
 }

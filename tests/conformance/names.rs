@@ -1,4 +1,4 @@
-//! Valid and invalid names.
+//! Cases about valid and invalid names of objects.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Namespaces and their deletion.
+//! Cases about namespaces and their deletion.
 
 use serde_json::json;
 

@@ -1,7 +1,7 @@
-//! Random writes on a real server, each repeated on the embedded code: patches, applies and field owners must
-//! agree.
+//! Sends random patches and applies to a real server and repeats each one on the code of the embedded API.
+//! The resulting objects and field owners must be equal.
 //!
-//! Every step starts from the object on the server, so that one difference does not hide the next.
+//! Every step starts from the object on the real server, so that one difference does not hide the next one.
 
 mod subjects;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use self::subjects::{Dice, Subject, object, some, subjects, texts, widget_schema};
 
-/// Removes the fields that only the server decides.
+/// Returns the object without the fields whose values only the server decides.
 fn comparable(object: &Value) -> Value {
     let mut out = object.clone();
     if let Some(metadata) = out.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -33,7 +33,7 @@ fn comparable(object: &Value) -> Value {
                 *time = json!("some time");
             }
         }
-        // Within one second, the order differs between two runs.
+        // The entries are sorted, because entries of the same second have no fixed order.
         if let Some(entries) = metadata
             .get_mut("managedFields")
             .and_then(Value::as_array_mut)
@@ -98,7 +98,8 @@ async fn install(client: &Client) -> Result<(), String> {
     Err("the server does not serve the new kind".to_owned())
 }
 
-/// Writes `steps` times to an object of every kind and compares each answer.
+/// Writes `steps` times to one object of every kind, and compares each answer. Returns the differences as an
+/// error.
 pub async fn check(client: &Client, seed: u64, steps: usize) -> Result<(), String> {
     install(client).await?;
     let mut dice = Dice(seed.max(1));
@@ -133,7 +134,8 @@ pub async fn check(client: &Client, seed: u64, steps: usize) -> Result<(), Strin
                         ));
                     }
                 }
-                // The server validates more than this part of the embedded API.
+                // The real server refused the write for a validation that this part of the embedded API does
+                // not do.
                 Ok(_) if theirs["code"] == 422 => {}
                 Ok(_) => wrong.push(format!(
                     "{} step {step}, {description}: only there refused: {}",
@@ -301,7 +303,8 @@ async fn one_step(
     }
 }
 
-/// Writes a status, by merge patch or by apply; the rest of the object stays the same.
+/// Writes a random status by merge patch or by apply, and compares the result. The rest of the object must
+/// not change.
 async fn status_step(
     client: &Client,
     subject: &Subject,
@@ -369,7 +372,7 @@ async fn status_step(
     ))
 }
 
-/// Adds directives to a strategic merge patch.
+/// Adds random directives such as `$patch` to a strategic merge patch.
 fn strategic_body(body: Map<String, Value>, current: &Value, dice: &mut Dice) -> Value {
     let mut body = Value::Object(body);
     let pod = "/spec/template/spec";

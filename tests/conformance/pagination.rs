@@ -1,4 +1,4 @@
-//! Lists in pages.
+//! Cases about lists in pages.
 
 use serde_json::{Value, json};
 
@@ -179,7 +179,7 @@ async fn a_token_that_is_too_old(t: Target) -> Outcome {
     let answer = t.get(&format!("{path}?limit=2&continue={token}")).await;
     let token = text(&answer.body, "/metadata/continue");
     answer.refused(410, "Expired", "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.");
-    // The new token continues at the same position, on the newest state.
+    // The new token continues at the same position in the newest state.
     let rest = t
         .get(&format!("{path}?limit=9&continue={token}"))
         .await

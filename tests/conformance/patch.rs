@@ -1,4 +1,4 @@
-//! JSON patch and merge patch.
+//! Cases about JSON patches and merge patches.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Reading one object, and objects that do not exist.
+//! Cases about reading one object, and about objects that do not exist.
 
 use serde_json::json;
 
@@ -129,7 +129,8 @@ async fn from_any_revision(t: Target) -> Outcome {
     let revision = text(&made, "/metadata/resourceVersion");
     for revision in [revision.as_str(), "0", ""] {
         let path = format!("{}?resourceVersion={revision}", t.configmaps("/a"));
-        // A read at any revision may come from a cache that has not seen the write yet.
+        // A read with a resourceVersion may come from a cache that has not seen the write yet, so the case
+        // waits.
         let answer = t.until(&path, "reading", |answer| answer.code == 200).await;
         same("the object", &answer.body, made.clone());
     }

@@ -1,4 +1,4 @@
-//! bowline's own kinds: a Release never changes, and the name of a ReleasePin matches its spec.
+//! Cases about bowline's kinds: a Release never changes, and the name of a ReleasePin matches its spec.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn image(image: &str) -> Value {
     json!({"spec": {"workload": {"spec": {"image": image}}}})
 }
 
-/// Creates a release by apply, and waits until the server enforces the policy for it.
+/// Creates a release by apply, and waits until the server enforces the policy on releases.
 async fn made(t: &Target) -> Value {
     let made = t
         .apply(&t.releases("/cart-v1"), "maker", &release())
@@ -90,7 +90,7 @@ async fn made(t: &Target) -> Value {
     }
 }
 
-/// Asserts that an attempt was refused, or changed nothing.
+/// Asserts that the server refused an attempt to change the release, or that the attempt changed nothing.
 async fn still(t: &Target, made: &Value, way: &str, answer: Answer) {
     let now = t.get(&t.releases("/cart-v1")).await.ok();
     same(
@@ -174,7 +174,7 @@ async fn never_change_by_replacement(t: Target) -> Outcome {
         .await;
     let message = text(&refused.body, "/message");
     assert!(
-        message.ends_with("the spec of a Release never changes; create another Release"),
+        message.ends_with("the spec of a Release cannot change; create another Release"),
         "message: {message}"
     );
     Ok(())
@@ -333,7 +333,7 @@ async fn have_one_of_reference_and_content(t: Target) -> Outcome {
         &answer.body["details"]["causes"],
         json!([{
             "reason": "FieldValueInvalid",
-            "message": "Invalid value: a reference has exactly one of gitRef and content",
+            "message": "Invalid value: a reference must have exactly one of gitRef and content",
             "field": "spec.component",
         }]),
     );
@@ -393,7 +393,7 @@ async fn pins_keep_component_and_environment(t: Target) -> Outcome {
         let message = text(&answer.body, "/message");
         assert!(
             message.contains(&format!(
-                "the {field} of a ReleasePin never changes; create another ReleasePin"
+                "the {field} of a ReleasePin cannot change; create another ReleasePin"
             )),
             "message: {message}"
         );

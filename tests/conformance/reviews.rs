@@ -1,4 +1,4 @@
-//! Reviews of the user's own identity and permissions.
+//! Cases about reviews of the user's own identity and permissions.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! kube's runtime, unmodified, works on the embedded API as on a cluster.
+//! The runtime of the crate kube (watchers, reflectors, controllers) works on the embedded API as on a real
+//! cluster.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -223,7 +224,7 @@ async fn a_typed_watch(t: Target) -> Outcome {
     Ok(())
 }
 
-/// Follows a watcher through its first list and one event of each kind.
+/// Runs a watcher through its first list and one event of each type.
 async fn followed(t: Target, settings: watcher::Config) -> Outcome {
     let api: Api<Widget> = t.api();
     for name in ["a", "b", "c"] {
@@ -234,7 +235,7 @@ async fn followed(t: Target, settings: watcher::Config) -> Outcome {
     let wanted = BTreeSet::from(["a", "b", "c"].map(str::to_owned));
     let mut initial = BTreeSet::new();
     let mut listed = false;
-    // A streamed list may start at any version: missing objects follow right after it.
+    // A streamed list may start at an older version. The missing objects then follow as events.
     while !listed || initial != wanted {
         match within("the first list", events.try_next()).await? {
             Some(watcher::Event::Init) => {}
@@ -489,7 +490,7 @@ async fn a_recorder_publishes(t: Target) -> Outcome {
         secondary: None,
     };
     recorder.publish(&event, &object.object_ref(&())).await?;
-    // The same event again increments a counter and creates no new object.
+    // Publishing the same event again increments its counter and creates no new object.
     recorder.publish(&event, &object.object_ref(&())).await?;
     let events: Api<Event> = t.api();
     let list = events

@@ -1,4 +1,4 @@
-//! Label and field selectors.
+//! Cases about label and field selectors.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Strategic merge patches, which merge the lists of built-in kinds by key.
+//! Cases about strategic merge patches, which merge the lists of built-in kinds by key.
 
 use serde_json::{Value, json};
 
@@ -178,7 +178,7 @@ async fn a_map_can_be_replaced(t: Target) -> Outcome {
 async fn an_element_that_says_replace_empties_the_list(t: Target) -> Outcome {
     let path = t.group("apps/v1", "deployments");
     t.post(&path, &deployment("a")).await.created();
-    // The element with the directive "replace" is not added to the list.
+    // The directive "replace" replaces the list; the element with the directive is not added to it.
     t.patch(
         &format!("{path}/a"),
         Patch::Strategic,

@@ -1,4 +1,4 @@
-//! The status and scale subresources.
+//! Cases about the subresources status and scale.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Answers in other formats: tables and metadata only.
+//! Cases about answers in other formats: tables, and metadata only.
 
 use serde_json::{Value, json};
 
@@ -237,7 +237,7 @@ async fn in_pages(t: Target) -> Outcome {
 
 async fn else_json(t: Target) -> Outcome {
     t.configmap("a").await;
-    // The Accept header of kubectl: a table if possible, otherwise the object.
+    // The Accept header of kubectl asks for a table if possible, otherwise for the object.
     let accept =
         format!("{TABLE},application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json");
     let table = t.get_as(&t.configmaps(""), &accept).await.ok();

@@ -1,5 +1,6 @@
-//! Compares committed data of the embedded API with a real server: the table of built-in kinds, their
-//! defaults and decode errors, the validation errors of custom resources, the owners of fields.
+//! Cases that compare the embedded API with a real server without a request to the embedded API: the table of
+//! built-in kinds, their defaults and decode errors, the validation errors of custom resources, the owners of
+//! fields.
 
 use kube::Client;
 
@@ -31,7 +32,7 @@ async fn bad_custom_resources_are_refused_alike(t: Target) -> Outcome {
     Ok(schemas::check(&t.client).await?)
 }
 
-/// `BOWLINE_FULL=1` runs many more steps.
+/// `BOWLINE_FULL=1` runs ten seeds instead of one.
 async fn random_writes_leave_the_same_owners(t: Target) -> Outcome {
     let seeds = if std::env::var_os("BOWLINE_FULL").is_some() {
         10

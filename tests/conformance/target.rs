@@ -1,7 +1,7 @@
-//! The API that a case runs against: sends requests, and returns answers and watch events.
+//! The API that a case runs against. It sends requests, and returns answers and watch events.
 //!
-//! Cases use HTTP through `kube::Client`, so that status codes, headers and the whole body can be compared;
-//! the runtime cases use the typed API.
+//! Cases send plain HTTP through `kube::Client`, so that they can compare status codes, headers and whole
+//! bodies. Only the cases of the module `runtime` use the typed API.
 
 use std::{collections::VecDeque, fmt::Write as _, sync::Arc, time::Duration};
 
@@ -18,14 +18,14 @@ use crate::{
     widget,
 };
 
-/// How long a case waits for an event that must happen.
+/// The time limit for an event that must happen.
 pub const PATIENCE: Duration = Duration::from_secs(45);
 
-/// An API that all cases share.
+/// A server that all cases share.
 pub struct Place {
     client: Client,
     backing: Backing,
-    /// Every case holds a read lock; the few cases that disturb others hold the write lock.
+    /// Every case holds a read lock. The few cases that disturb others hold the write lock.
     pub turn: RwLock<()>,
 }
 
@@ -54,7 +54,7 @@ impl Place {
         }))
     }
 
-    /// Starts a real cluster; None if the programs are missing.
+    /// Starts a real cluster. None: the programs of a cluster are missing.
     pub async fn cluster() -> Option<Arc<Self>> {
         let mut cluster = Cluster::start(Options::default()).await?;
         let client = cluster.client();
@@ -73,9 +73,9 @@ impl Place {
 #[derive(Clone)]
 pub struct Target {
     place: Arc<Place>,
-    /// A client with the settings of a normal user.
+    /// A client with the default settings.
     pub client: Client,
-    /// The case's own namespace.
+    /// The namespace of this case.
     pub namespace: String,
 }
 
@@ -118,8 +118,8 @@ impl Target {
         target
     }
 
-    /// Removes the history of the server. A real server has caches that keep it longer, so there it is
-    /// certain only for ServiceAccounts.
+    /// Removes the history of the server. The caches of a real server keep the history of most kinds longer,
+    /// so use only ServiceAccounts after this call.
     pub async fn compact(&self) {
         match &self.place.backing {
             Backing::Cluster(cluster) => cluster.compact().await,
@@ -133,27 +133,27 @@ impl Target {
         }
     }
 
-    /// Returns a path of the core group in the case's namespace.
+    /// Returns a path of the core group in the namespace of the case.
     pub fn core(&self, rest: &str) -> String {
         format!("/api/v1/namespaces/{}/{rest}", self.namespace)
     }
 
-    /// Returns a path of another group in the case's namespace.
+    /// Returns a path of another API group in the namespace of the case.
     pub fn group(&self, group_version: &str, rest: &str) -> String {
         format!("/apis/{group_version}/namespaces/{}/{rest}", self.namespace)
     }
 
-    /// Returns the path of widgets in the case's namespace.
+    /// Returns a path of widgets in the namespace of the case.
     pub fn widgets(&self, rest: &str) -> String {
         self.group(widget::API_VERSION, &format!("widgets{rest}"))
     }
 
-    /// Returns the path of ConfigMaps in the case's namespace.
+    /// Returns a path of ConfigMaps in the namespace of the case.
     pub fn configmaps(&self, rest: &str) -> String {
         self.core(&format!("configmaps{rest}"))
     }
 
-    /// Sends a request without changing it.
+    /// Sends any request, and returns the answer.
     pub async fn send(&self, request: Request<Vec<u8>>) -> Answer {
         let (parts, body) = request.into_parts();
         let sent = format!(
@@ -206,7 +206,7 @@ impl Target {
         self.get_as(path, "application/json").await
     }
 
-    /// Reads a path with an Accept header.
+    /// Sends a GET request with an Accept header.
     pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
         let request = Request::get(path)
             .header(header::ACCEPT, accept)
@@ -221,7 +221,7 @@ impl Target {
             .await
     }
 
-    /// Posts bytes that may not be JSON.
+    /// Sends a POST request with any bytes as body.
     pub async fn post_raw(&self, path: &str, content_type: &str, body: &str) -> Answer {
         self.call(Method::POST, path, content_type, body.into())
             .await
@@ -238,20 +238,20 @@ impl Target {
             .await
     }
 
-    /// Patches with any content type and any body.
+    /// Sends a PATCH request with any content type and any body.
     pub async fn patch_raw(&self, path: &str, content_type: &str, body: &str) -> Answer {
         self.call(Method::PATCH, path, content_type, body.into())
             .await
     }
 
-    /// Applies as a field manager.
+    /// Applies an object as a field manager, without force.
     pub async fn apply(&self, path: &str, manager: &str, body: &Value) -> Answer {
         let path = format!("{path}?fieldManager={manager}");
         self.patch_raw(&path, "application/apply-patch+yaml", &body.to_string())
             .await
     }
 
-    /// Applies as a field manager, and takes over the fields of other managers.
+    /// Applies an object as a field manager, and takes over the fields of other managers.
     pub async fn force_apply(&self, path: &str, manager: &str, body: &Value) -> Answer {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.patch_raw(&path, "application/apply-patch+yaml", &body.to_string())
@@ -263,7 +263,7 @@ impl Target {
             .await
     }
 
-    /// Deletes with DeleteOptions.
+    /// Sends a DELETE request with DeleteOptions as body.
     pub async fn delete_with(&self, path: &str, options: &Value) -> Answer {
         let mut options = options.clone();
         options["apiVersion"] = json!("v1");
@@ -273,7 +273,7 @@ impl Target {
             .await
     }
 
-    /// Creates a ConfigMap with one key and returns it.
+    /// Creates a ConfigMap with one key, and returns it.
     pub async fn configmap(&self, name: &str) -> Value {
         self.post(
             &self.configmaps(""),
@@ -283,14 +283,14 @@ impl Target {
         .created()
     }
 
-    /// Creates a widget with a spec and returns it.
+    /// Creates a widget with this spec, and returns it.
     pub async fn widget(&self, name: &str, spec: Value) -> Value {
         self.post(&self.widgets(""), &widget::with_spec(name, spec))
             .await
             .created()
     }
 
-    /// Opens a watch; the path contains all parameters except `watch` itself.
+    /// Opens a watch. The path contains all query parameters except `watch` itself.
     pub async fn watch(&self, path: &str) -> Watch {
         self.watch_as(path, "application/json").await
     }
@@ -327,7 +327,8 @@ impl Target {
         }
     }
 
-    /// Reads until the answer satisfies the case; after a timeout, fails with the last answer.
+    /// Reads a path again and again until the answer fulfils `wanted`. After the timeout, panics with the
+    /// last answer.
     pub async fn until(&self, path: &str, what: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
@@ -345,13 +346,13 @@ impl Target {
         }
     }
 
-    /// Waits until the object is deleted.
+    /// Waits until the object at a path is deleted.
     pub async fn gone(&self, path: &str) {
         self.until(path, "its end", |answer| answer.code == 404)
             .await;
     }
 
-    /// Returns the current resourceVersion of a list of ConfigMaps in the namespace.
+    /// Returns the current resourceVersion of the list of ConfigMaps in the namespace.
     pub async fn now(&self) -> String {
         let list = self.get(&self.configmaps("")).await.ok();
         text(&list, "/metadata/resourceVersion")
@@ -369,19 +370,19 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the body of a success.
+    /// Returns the body. Panics if the status code is not 200.
     #[track_caller]
     pub fn ok(self) -> Value {
         self.with_code(200)
     }
 
-    /// Returns the body of a creation (201).
+    /// Returns the body. Panics if the status code is not 201.
     #[track_caller]
     pub fn created(self) -> Value {
         self.with_code(201)
     }
 
-    /// Returns the body if the status code is the expected one.
+    /// Returns the body. Panics if the status code is not `code`.
     #[track_caller]
     pub fn with_code(self, code: u16) -> Value {
         assert!(
@@ -394,7 +395,7 @@ impl Answer {
         self.body
     }
 
-    /// Asserts a failure whose message begins with our words and continues with those of a parser; returns
+    /// Asserts a failure whose message begins with `beginning` and continues with words of a parser. Returns
     /// its details.
     #[track_caller]
     pub fn refused_with(self, code: u16, reason: &str, beginning: &str) -> Value {
@@ -408,7 +409,7 @@ impl Answer {
         self.refused(code, reason, &message)
     }
 
-    /// Asserts a failure with code, reason and message; returns its details.
+    /// Asserts a failure with this code, reason and message. Returns its details.
     #[track_caller]
     pub fn refused(self, code: u16, reason: &str, message: &str) -> Value {
         let mut expected = json!({
@@ -446,7 +447,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns the next event, or `None` if the server has closed the watch.
+    /// Returns the next event. None: the server has closed the watch.
     pub async fn poll(&mut self) -> Option<Value> {
         loop {
             if let Some(line) = self.lines.pop_front() {
@@ -470,7 +471,7 @@ impl Watch {
         }
     }
 
-    /// Returns the next event, including bookmarks.
+    /// Returns the next event, also if it is a bookmark. Panics if the server has closed the watch.
     pub async fn next(&mut self) -> Value {
         match self.poll().await {
             Some(event) => event,
@@ -478,7 +479,8 @@ impl Watch {
         }
     }
 
-    /// Asserts that the next event has this type and this object; returns the object.
+    /// Asserts that the next event has this type and this object, and returns the object. Skips bookmarks,
+    /// unless the type is BOOKMARK.
     pub async fn expect(&mut self, kind: &str, name: &str) -> Value {
         let mut event = self.next().await;
         while event["type"] == "BOOKMARK" && kind != "BOOKMARK" {
@@ -498,7 +500,7 @@ impl Watch {
     }
 }
 
-/// Asserts that two documents are equal; shows both if they differ.
+/// Asserts that two documents are equal. Prints both if they differ.
 #[track_caller]
 pub fn same(what: &str, actual: &Value, expected: Value) {
     assert!(
@@ -516,7 +518,7 @@ fn difference(what: &str, actual: &Value, expected: &Value) -> String {
     text
 }
 
-/// Returns the string at a JSON pointer.
+/// Returns the string at a JSON pointer. Panics if there is no string.
 #[track_caller]
 pub fn text(value: &Value, pointer: &str) -> String {
     match value.pointer(pointer).and_then(Value::as_str) {
@@ -525,7 +527,7 @@ pub fn text(value: &Value, pointer: &str) -> String {
     }
 }
 
-/// Returns a copy without one metadata field.
+/// Returns a copy of an object without one metadata field.
 pub fn without_metadata(value: &Value, field: &str) -> Value {
     let mut value = value.clone();
     if let Some(metadata) = value["metadata"].as_object_mut() {
@@ -534,7 +536,7 @@ pub fn without_metadata(value: &Value, field: &str) -> Value {
     value
 }
 
-/// Returns the names of a list's items, in order.
+/// Returns the names of the items of a list, in order.
 #[track_caller]
 pub fn names(list: &Value) -> Vec<String> {
     match list["items"].as_array() {

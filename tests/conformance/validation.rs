@@ -1,4 +1,4 @@
-//! Invalid objects and unknown fields.
+//! Cases about invalid objects and unknown fields.
 
 use serde_json::{Value, json};
 
@@ -103,7 +103,7 @@ async fn a_required_field(t: Target) -> Outcome {
 async fn several_mistakes_are_listed(t: Target) -> Outcome {
     let answer = refused(&t, json!({"color": "pink", "replicas": 11})).await;
     same("code", &json!(answer.code), json!(422));
-    // A real server lists them in any order.
+    // The causes are sorted, because a real server lists them in any order.
     let mut causes: Vec<String> = answer.body["details"]["causes"]
         .as_array()
         .into_iter()
@@ -266,7 +266,7 @@ async fn unknown_fields_with_a_warning(t: Target) -> Outcome {
         ]),
     );
     answer.created();
-    // This is also the default.
+    // Without the parameter, fieldValidation is also Warn.
     let answer = t
         .post(&t.widgets(""), &widget::with_spec("b", json!({"nope": 1})))
         .await;
@@ -313,7 +313,7 @@ async fn unknown_fields_of_built_in_kinds_with_a_warning(t: Target) -> Outcome {
 async fn unknown_fields_in_a_patch_strictly(t: Target) -> Outcome {
     t.widget("a", json!({})).await;
     let path = format!("{}?fieldValidation=Strict", t.widgets("/a"));
-    // The message continues with the whole object.
+    // The rest of the message is the whole object.
     let details = t
         .patch(&path, Patch::Merge, &json!({"spec": {"nope": 1}}))
         .await

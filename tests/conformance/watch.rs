@@ -1,4 +1,4 @@
-//! Watches: their first events, their filters and their end.
+//! Cases about watches: their first events, their filters and their end.
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ async fn from_a_version_on(t: Target) -> Outcome {
 async fn from_zero_begin_with_what_is_there(t: Target) -> Outcome {
     t.configmap("a").await;
     t.configmap("b").await;
-    // A cache may be behind; after a list at the newest version, it has seen both.
+    // A list at the newest version makes sure that the cache of the server has seen both objects.
     t.now().await;
     let mut watch = t
         .watch(&format!("{}?resourceVersion=0", t.configmaps("")))
@@ -423,7 +423,7 @@ async fn from_what_was_compacted_are_gone(t: Target) -> Outcome {
     let mut watch = t.watch(&format!("{path}?resourceVersion={version}")).await;
     gone(&watch.next().await);
     same("the end", &json!(watch.poll().await), json!(null));
-    // A new list, and a watch that starts from it, work as before.
+    // After the error, a new list and a watch from its version work.
     let list = t.get(&path).await.ok();
     let version = text(&list, "/metadata/resourceVersion");
     let mut watch = t.watch(&format!("{path}?resourceVersion={version}")).await;

@@ -1,5 +1,5 @@
-//! The custom kinds of the cases: a namespaced Widget with every feature of a schema, and a cluster-scoped
-//! Gadget without subresources.
+//! The custom kinds that the cases use: a namespaced Widget whose schema has every feature, and a
+//! cluster-scoped Gadget without subresources.
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::cluster::install_one;
 pub const GROUP: &str = "conformance.bowline.dev";
 pub const API_VERSION: &str = "conformance.bowline.dev/v1";
 
-/// Returns a widget with a name and a spec.
+/// Returns a widget with this name and spec.
 pub fn with_spec(name: &str, spec: Value) -> Value {
     json!({
         "apiVersion": API_VERSION,
@@ -19,12 +19,12 @@ pub fn with_spec(name: &str, spec: Value) -> Value {
     })
 }
 
-/// Returns a gadget with a name.
+/// Returns a gadget with this name.
 pub fn gadget(name: &str) -> Value {
     json!({"apiVersion": API_VERSION, "kind": "Gadget", "metadata": {"name": name}})
 }
 
-/// Installs the kinds and waits until they are served.
+/// Installs both kinds and waits until the server serves them.
 pub async fn install(client: &Client) {
     for definition in [widgets(), gadgets()] {
         install_one(client, definition).await;

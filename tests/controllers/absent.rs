@@ -1,4 +1,4 @@
-//! A real cluster without bowline.
+//! The verbs and the controller on a real cluster without bowline's kinds.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub async fn a_verb_names_the_kinds_that_a_cluster_does_not_have(cluster: Arc<Cl
     let ran = run("get releasepins").await;
     assert_eq!(ran.code, 5, "{}", ran.err);
     assert_eq!(run("get deployments").await.code, 0);
-    // The workloads that run without bowline are shown, and `status` refuses nothing.
+    // Without bowline's kinds, `status` shows the workloads of the cluster.
     let workloads = cluster.client();
     let web = json!({
         "metadata": {"name": "web"},
@@ -85,7 +85,7 @@ pub async fn a_controller_waits_for_the_kinds_that_a_cluster_does_not_have(clust
     process.until_it_leads(&target).await;
     let ran = bowline(&cluster, "install").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    // The controller starts by itself when the kinds exist.
+    // When the kinds exist, the waiting controller starts to reconcile by itself.
     let pins: Api<ReleasePin> = Api::namespaced(target.client(), &target.namespace);
     let pin = crate::shop::pin("cart", "dev", "cart-1");
     pins.create(&PostParams::default(), &pin).await.unwrap();

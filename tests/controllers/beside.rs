@@ -1,4 +1,4 @@
-//! Controllers of an embedded store: in a command that moves a ReleasePin, or in a permanent process.
+//! The controllers of an embedded store run in a command that moves a ReleasePin, or in a permanent process.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ pub async fn a_command_runs_them_until_its_pin_is_observed(target: Arc<Target>) 
         Lock::take(&store).unwrap().is_some(),
         "nobody runs them any more"
     );
-    // With --wait, the command waits until the ReleasePin is ready.
+    // With --wait, the command runs the controllers until the ReleasePin is ready.
     user.done("deploy cart -e dev --release cart-1 --wait")
         .await;
     let pin = shop.pins().get("cart-dev").await.unwrap();
     assert!(is_ready(&pin), "{:?}", pin.status);
-    // `apply` of a file moves ReleasePins too.
+    // `bowline apply` of a ReleasePin also runs the controllers.
     let file = target.home.path().join("pin.yaml");
     let text = "{apiVersion: openchoreo.dev/v1alpha1, kind: ReleasePin, metadata: {name: cart-staging, labels: {openchoreo.dev/component: cart, openchoreo.dev/environment: staging}}, spec: {component: cart, environment: staging, releaseRef: {name: cart-2}}}";
     std::fs::write(&file, text).unwrap();
@@ -52,7 +52,7 @@ pub async fn one_process_runs_them_and_another_takes_over(target: Arc<Target>) {
     pins.agree().await;
     assert!(Lock::take(&store).unwrap().is_none(), "the first has it");
     let second = Process::start(&target, "second", target.flags()).await;
-    // A command does not run controllers while another process does.
+    // A command runs no controllers while another process runs them.
     let user = User::of(&target);
     user.done("deploy c0 -e dev --release c0-3").await;
     let ready = await_condition(pins.shop.pins(), "c0-dev", |pin: Option<&_>| {

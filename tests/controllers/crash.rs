@@ -1,4 +1,5 @@
-//! kill -9 at random times while ReleasePins move: the next controller completes all work.
+//! Kills the controller (kill -9) at random times while ReleasePins move. The next controller completes all
+//! work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub async fn a_killed_controller_loses_nothing(target: Arc<Target>) {
     if target.name == "cluster" {
         system_namespace(&target).await;
     }
-    // 67 components in three environments: 201 ReleasePins.
+    // In the full form, 67 components in three environments give 201 ReleasePins.
     let pins = Pins::open(&target, sized(4, 67)).await;
     let flags = target.flags();
     let kills = sized(4, 50);
@@ -31,14 +32,15 @@ pub async fn a_killed_controller_loses_nothing(target: Arc<Target>) {
             if target.name == "cluster" {
                 process.until_it_leads(&target).await;
             }
-            // The time of the kill is random: from before its first list to the middle of its work.
+            // The process is killed after a random number of changes: before its first list, or in the middle
+            // of its work.
             let changes = pins.feed.touched().take(dice.roll(60) as usize);
             changes.for_each(|_| std::future::ready(())).await;
             process.kill();
         }
         ended.store(true, Ordering::SeqCst);
     };
-    // The last move is awaited, because an interrupted move may still be executed later.
+    // The last move runs to its end, because the server may still execute an interrupted move later.
     let moving = async {
         let mut dice = Dice(11);
         let all: Vec<_> = pins.all().collect();

@@ -1,6 +1,6 @@
-//! Pseudo-random numbers that are the same in every run.
+//! A generator of pseudo-random numbers, which are the same in every run.
 
-/// The state of the generator.
+/// The generator. The value is its seed.
 pub struct Dice(pub u64);
 
 impl Dice {

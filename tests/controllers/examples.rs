@@ -1,4 +1,4 @@
-//! The commands of deploy/examples/README.md.
+//! Runs the commands of deploy/examples/README.md on a real cluster.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::place::{Place, Target};
 use crate::process::Process;
 use crate::uninstall::delete_kinds;
 
-/// Runs the commands of the block of the page that begins with some words.
+/// Runs the commands of that block of the page whose first line begins with `begins`.
 async fn run_block(target: &Target, begins: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("deploy/examples/README.md")).unwrap();
@@ -45,11 +45,11 @@ pub async fn the_readme_deploys_the_example_with_bowline_and_applies_it_with_kub
     assert_eq!(ran.code, 0, "{}", ran.err);
     let target = Target::new(&Place::Cluster(cluster.clone()), "examples").await;
     let process = Process::start(&target, "controller", target.flags()).await;
-    // `flags` writes the kubeconfig again; a leading controller has read it already.
+    // The next call of `flags` writes the kubeconfig again, so the controller must have read it before.
     process.until_it_leads(&target).await;
     run_block(&target, "kubectl create priorityclass").await;
     let pins: Api<ReleasePin> = Api::default_namespaced(target.client());
-    // The first component is deployed by the command, the others by autoDeploy.
+    // A command deploys the first component, and autoDeploy the others.
     let deployed = ["product-catalog", "checkout-service", "frontend"];
     let deployed = deployed.map(|component| format!("{component}-development"));
     for name in &deployed {

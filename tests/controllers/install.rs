@@ -18,12 +18,12 @@ use crate::HANG;
 use crate::cluster::Cluster;
 use crate::user::{Ran, ended};
 
-/// Runs the program as an administrator.
+/// Runs the program with all rights on a cluster.
 pub async fn bowline(cluster: &Cluster, line: &str) -> Ran {
     bowline_to(cluster, line, Stdio::piped()).await
 }
 
-/// Runs the program as an administrator, with its output to `out`.
+/// Runs the program with all rights on a cluster, and writes its stdout to `out`.
 pub async fn bowline_to(cluster: &Cluster, line: &str, out: Stdio) -> Ran {
     let home = tempfile::tempdir().unwrap();
     let run = Command::new(env!("CARGO_BIN_EXE_bowline"))
@@ -38,7 +38,7 @@ pub async fn bowline_to(cluster: &Cluster, line: &str, out: Stdio) -> Ran {
     ended(run.unwrap()).await
 }
 
-/// Counts the last words of the lines.
+/// Counts the lines of an output by the text after their first word.
 pub fn words(out: &str) -> BTreeMap<String, usize> {
     let mut words = BTreeMap::new();
     for line in out.lines() {
@@ -52,7 +52,7 @@ pub fn all(word: &str, count: usize) -> BTreeMap<String, usize> {
     [(word.to_owned(), count)].into()
 }
 
-/// The objects of the program's bundle.
+/// Returns the objects that `bowline install` installs.
 pub fn bundle() -> Vec<Value> {
     bowline::cli::bundle::objects(None).unwrap()
 }
@@ -69,7 +69,7 @@ pub fn api(cluster: &Cluster, object: &Value) -> Api<DynamicObject> {
     }
 }
 
-/// Counts the objects of the bundle that exist and belong to bowline.
+/// Counts the installed objects that have the label of bowline and are not being deleted.
 async fn present(cluster: &Cluster) -> usize {
     let mut count = 0;
     for object in bundle() {
@@ -102,7 +102,7 @@ where
 
 pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
     let objects = bundle().len();
-    // A dry run prints everything and changes nothing.
+    // A dry run prints every object and changes nothing.
     let ran = bowline(&cluster, "install --dry-run").await;
     assert_eq!(
         (ran.code, words(&ran.out)),
@@ -118,7 +118,7 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
         "{}",
         ran.err
     );
-    // ReleasePins can be written from now on.
+    // After the installation, the server accepts a ReleasePin.
     let pins: Api<ReleasePin> = Api::namespaced(cluster.client(), "default");
     let dry = PostParams {
         dry_run: true,
@@ -127,7 +127,7 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
     let pin = crate::shop::pin("cart", "dev", "cart-1");
     pins.create(&dry, &pin).await.unwrap();
     assert_eq!(present(&cluster).await, objects);
-    // The installation works: ReleasePin is a kind, and a rule refuses an invalid object.
+    // The server serves the kind ReleasePin, and an admission policy refuses an invalid object.
     let kubectl = |words: &str| {
         let out = cluster
             .kubectl()
@@ -144,7 +144,7 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
     assert_eq!(image, "example/bowline:7");
     let (found, said) = kubectl("get releasepins.openchoreo.dev -A");
     assert!(found, "{said}");
-    // A second install writes nothing.
+    // A second installation changes nothing.
     let ran = bowline(&cluster, "install --dry-run --image example/bowline:7").await;
     assert_eq!(
         (ran.code, words(&ran.out)),
@@ -159,11 +159,11 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
         "{}",
         ran.err
     );
-    // Another image changes only the Deployment.
+    // An installation with another image changes only the Deployment.
     let ran = bowline(&cluster, "install --image example/bowline:8").await;
     assert_eq!(words(&ran.out)["configured"], 1, "{}", ran.out);
 
-    // Objects of a user stay, and the message names them.
+    // The uninstallation keeps the objects of users, and the message names them.
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), labels::SYSTEM_NAMESPACE);
     let map = serde_json::from_value(json!({"metadata": {"name": "notes"}})).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();
@@ -196,7 +196,7 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
         assert!(ran.err.contains(line), "{}", ran.err);
     }
     assert!(components.get_opt("cart").await.unwrap().is_some());
-    // Without such objects, everything is removed.
+    // Without objects of users, the uninstallation removes every object.
     components
         .delete("cart", &DeleteParams::default())
         .await
@@ -229,7 +229,7 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
 }
 
 pub async fn what_others_created_is_not_touched(cluster: Arc<Cluster>) {
-    // Another system owns a kind of the same name, with fields that bowline's does not know.
+    // Another system has installed a kind of the same name, with fields that bowline's kind does not have.
     let crds: Api<CustomResourceDefinition> = Api::all(cluster.client());
     let name = "releases.core.choreo.dev";
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
@@ -287,7 +287,7 @@ pub async fn what_others_created_is_not_touched(cluster: Arc<Cluster>) {
     gone(crds, name).await;
 }
 
-/// Writes whole numbers as integers: for a YAML reader, 1.0 and 1 are equal.
+/// Converts whole floats to integers, because YAML readers treat 1.0 and 1 as equal.
 fn whole(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(whole),
@@ -301,7 +301,8 @@ fn whole(value: &mut Value) {
     }
 }
 
-/// Removes differences without a meaning: the order, and the notation of numbers.
+/// Returns the objects by name, without differences that have no meaning: their order, and the notation of
+/// numbers.
 pub fn sorted(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let key = |object: &Value| {
         let word = |at: &str| {
@@ -348,7 +349,7 @@ pub async fn deploy_is_what_is_installed(cluster: Arc<Cluster>) {
         let part = &object["metadata"]["labels"][labels::PART_OF];
         assert_eq!(part, labels::PART_OF_BOWLINE, "{name}");
     }
-    // The rules of the component are those of the ConfigMap.
+    // The alerts of the kustomize component are equal to the alerts in rules.yaml.
     let read = |file: &str| -> Value {
         serde_yaml::from_str(&std::fs::read_to_string(folder.join(file)).unwrap()).unwrap()
     };

@@ -1,4 +1,4 @@
-//! Two controllers: one acts at a time, and the other takes over.
+//! Two controller processes: only the leader writes, and the other process takes over when the leader stops.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use crate::process::{Process, system_namespace};
 use crate::proxy::{Gate, Proxy, Write};
 use crate::{HANG, sized};
 
-/// The writes through the proxies of two controllers, in order.
+/// The writes that two controllers send through their proxies, in order.
 #[derive(Default)]
 struct Traffic {
     seen: Mutex<Seen>,
@@ -20,13 +20,13 @@ struct Traffic {
 
 #[derive(Default)]
 struct Seen {
-    /// The last process that wrote the lease and got the answer.
+    /// The last process whose write of the lease succeeded.
     leader: Option<&'static str>,
-    /// The writes of a process that was not the leader.
+    /// The writes of processes that were not the leader.
     wrong: Vec<String>,
-    /// The number of writes of each process, without the lease.
+    /// The number of writes of each process, without writes of the lease.
     writes: std::collections::BTreeMap<&'static str, usize>,
-    /// The process whose writes of the lease are stopped.
+    /// The process whose writes of the lease the proxy stops.
     cut: Option<&'static str>,
 }
 
@@ -46,7 +46,7 @@ impl Traffic {
         })
     }
 
-    /// Records a write. Returns whether it is stopped.
+    /// Records a write. Returns whether the proxy stops it.
     fn see(&self, who: &'static str, write: &Write) -> bool {
         let mut seen = self.seen.lock().unwrap();
         if write.resource == "leases" {
@@ -97,9 +97,9 @@ pub async fn one_acts_at_a_time(target: Arc<Target>) {
     ];
     let flags = |proxy: usize| {
         let mut flags = proxies[proxy].flags(&target);
-        // Other proofs use ReleasePins in other namespaces.
+        // The controllers watch only this namespace, because other tests use ReleasePins in other namespaces.
         flags.push(format!("--namespace={}", target.namespace));
-        // Long enough that the leader keeps its lease on a busy machine.
+        // The lease is long enough for the leader to keep it on a busy machine.
         flags.push("--lease-duration=5s".to_owned());
         flags
     };
@@ -112,7 +112,7 @@ pub async fn one_acts_at_a_time(target: Arc<Target>) {
     assert_eq!(code, 200, "{ready}");
     assert!(ready.starts_with("ok: waiting: first_"), "{ready}");
 
-    // A leader that is cut off only from its lease stops before the other begins.
+    // A leader that cannot renew its lease stops before the other process begins.
     let moving = async {
         for round in 0..sized(2, 6) {
             pins.move_all(["2", "3"][round % 2]).await;
@@ -132,7 +132,7 @@ pub async fn one_acts_at_a_time(target: Arc<Target>) {
         target.name
     );
 
-    // When the leader is killed, the other takes over.
+    // When the leader is killed, the other process takes over.
     traffic.cut(None);
     second.kill();
     first.until_it_leads(&target).await;
@@ -140,7 +140,7 @@ pub async fn one_acts_at_a_time(target: Arc<Target>) {
     pins.agree().await;
     traffic.verify();
 
-    // A leader that is asked to end releases the lease and exits with 0.
+    // A leader that gets the signal TERM releases the lease and exits with 0.
     let third = Process::start(&target, "third", flags(1)).await;
     let ended = first.stop().await;
     assert_eq!(ended.code(), Some(0));

@@ -1,11 +1,11 @@
-//! Proofs about the controllers as processes: only one acts at a time, a killed one loses no work, and
-//! nothing is written without a change; also their installation and removal.
+//! Tests of the controllers as processes: only one acts at a time, a killed one loses no work, and nothing is
+//! written without a change. Also tests their installation and removal.
 //!
-//! Every proof runs on a cluster or on both targets, as `embedded::proof` and `cluster::proof`, in a short
-//! form. `BOWLINE_FULL=1 cargo test --test controllers -- --nocapture` runs the long form and prints its
-//! measurements; a word before `--` chooses a proof.
+//! A test runs on an embedded store, on a cluster or on both, as `embedded::NAME` and `cluster::NAME`.
+//! `BOWLINE_FULL=1 cargo test --test controllers -- --nocapture` runs the long form of the tests and prints
+//! measurements. A word before `--` selects tests by name.
 
-// Clippy allows it only in `#[test]` functions, not in shared code.
+// Clippy allows unwrap only in `#[test]` functions, not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../cluster/mod.rs"]
@@ -56,10 +56,10 @@ use cluster::{Cluster, Options};
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::{Place, Target};
 
-/// The longest wait of a proof.
+/// The time limit of a wait in a test.
 const HANG: Duration = Duration::from_secs(120);
 
-/// Chooses between the short and the full form.
+/// Returns the value for the short or for the full form.
 fn sized<T>(short: T, full: T) -> T {
     match std::env::var_os("BOWLINE_FULL") {
         None => short,
@@ -78,7 +78,8 @@ macro_rules! proofs {
     };
 }
 
-/// A cluster with bowline's kinds and rules, the controllers of workloads, and a node.
+/// Starts a cluster with bowline's kinds and policies, the workload controllers of Kubernetes, and a fake
+/// node. None: the programs of a cluster are missing.
 async fn whole_cluster() -> Option<Place> {
     let mut cluster = Cluster::start(Options::default()).await?;
     cluster::install_bowline(&cluster.client()).await;
@@ -88,26 +89,27 @@ async fn whole_cluster() -> Option<Place> {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // The short forms mostly wait for servers; the long forms measure, so they run one at a time.
+    // In the short form, tests mostly wait for servers, so three run at a time. In the full form they
+    // measure, so they run one at a time.
     arguments.test_threads.get_or_insert(sized(3, 1));
-    // The proofs that need only a complete real cluster.
+    // The tests that need a cluster with bowline.
     let on_cluster = proofs![Target;
         node::pods_become_ready,
         leadership::one_acts_at_a_time,
         quiet::a_second_look_writes_nothing,
         planes::a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_planes,
     ];
-    // The proofs about an embedded store.
+    // The tests that need an embedded store.
     let on_embedded = proofs![Target;
         beside::a_command_runs_them_until_its_pin_is_observed,
         beside::one_process_runs_them_and_another_takes_over,
     ];
-    // The proofs on both targets.
+    // The tests that run on both targets.
     let on_both = proofs![Target;
         crash::a_killed_controller_loses_nothing,
         orders::the_order_does_not_matter,
     ];
-    // The proofs that need their own cluster without bowline.
+    // The tests that need a cluster without bowline.
     let on_bare = proofs![Cluster;
         absent::a_verb_names_the_kinds_that_a_cluster_does_not_have,
         absent::a_controller_waits_for_the_kinds_that_a_cluster_does_not_have,
@@ -170,7 +172,8 @@ fn main() -> ExitCode {
         });
         trials.push(trial.with_ignored_flag(missing));
     }
-    // These share a cluster, so they run one after the other, at the same time as the other proofs.
+    // The tests on the bare cluster share it, so they run one after the other, but at the same time as the
+    // other tests.
     let (mut turns, mut waiting) = (Vec::new(), Vec::new());
     for (name, run) in on_bare {
         let name = format!("bare::{name}");
@@ -192,7 +195,7 @@ fn main() -> ExitCode {
             std::thread::spawn(turns);
         }
     });
-    // The long forms measure, so nothing runs at the same time.
+    // In the full form these tests start later, because no other test may run while one measures.
     if sized(true, false) {
         start();
     }
@@ -209,7 +212,7 @@ fn main() -> ExitCode {
         trials.push(trial.with_ignored_flag(bare.is_none()));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    // The servers end before the process does.
+    // Stops the servers before the process ends.
     drop((cluster, bare));
     conclusion.exit_code()
 }

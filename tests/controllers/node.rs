@@ -1,4 +1,4 @@
-//! The fake node works as the other proofs assume.
+//! Checks that the fake node behaves as the other tests assume.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ pub async fn pods_become_ready(target: Arc<Target>) {
         |status| status["phase"] == "Bound",
     )
     .await;
-    // A broken workload starts, and is not ready.
+    // The pod of a broken image starts, and does not become ready.
     becomes::<Deployment>(
         &target,
         json!({"metadata": {"name": "f"}, "spec": {"replicas": 1, "selector": selector, "template": template("shop/broken:1", json!({}))}}),

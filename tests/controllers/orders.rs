@@ -1,9 +1,8 @@
-//! The worked example, applied in any order: the final state is always the same, and equal byte for byte to
-//! the rendered files; no other object runs.
+//! Applies the objects of deploy/examples in random orders. The final state must always be the same and equal
+//! byte for byte to the rendered files, without any other object.
 //!
-//! The storage of the test cluster allows a volume claim to change its size and to get a class later. If the
-//! storage of a cluster does not, settings that are applied after their ReleasePin cannot change an existing
-//! claim.
+//! The test cluster allows a volume claim to change its size and to get a storage class later. On a cluster
+//! that does not allow it, settings that are applied after their ReleasePin cannot change an existing claim.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,9 +40,9 @@ use crate::dice::Dice;
 use crate::place::{Place, Target};
 use crate::{HANG, shop, sized};
 
-/// The number of embedded stores that run at the same time.
+/// The number of embedded stores that are tested at the same time.
 const SIDE_BY_SIDE: usize = 4;
-/// The duration of a step of the simulator.
+/// The duration of one step of the simulator.
 const STEP: Duration = Duration::from_millis(20);
 
 pub async fn the_order_does_not_matter(target: Arc<Target>) {
@@ -96,7 +95,7 @@ pub async fn the_order_does_not_matter(target: Arc<Target>) {
     );
 }
 
-/// The documents of the example, and the expected result.
+/// The objects of the example, and the expected result.
 struct Example {
     namespace: String,
     objects: Vec<Value>,
@@ -124,7 +123,7 @@ impl Example {
             let is_automatic = definitions.component.spec.auto_deploy;
             for environment in &environments {
                 let name = environment.name_any();
-                // The controller creates these, and the releases that others name.
+                // Leaves out the ReleasePin that autoDeploy creates.
                 if !(is_automatic && name == "development") {
                     let pin = shop::pin(component, &name, &made.name_any());
                     objects.push(serde_json::to_value(pin).unwrap());
@@ -153,7 +152,8 @@ impl Example {
         }
     }
 
-    /// Applies all documents in an order, starts the controllers at some point, and returns the final state.
+    /// Applies all objects in a random order and starts the controllers at a random point in it. Returns the
+    /// final state.
     async fn play(&self, target: &Target, order: u64) -> State {
         let client = target.client();
         let mut dice = Dice(1_000 + order);
@@ -188,7 +188,7 @@ impl Example {
         applied.unwrap_or_else(|error| panic!("{} {name}: {error}", object["kind"]));
     }
 
-    /// Waits until everything is rendered as expected, and ready.
+    /// Waits until every ReleasePin is rendered as expected and ready.
     async fn settled(&self, client: &Client, order: u64) {
         let pins: Api<ReleasePin> = Api::namespaced(client.clone(), &self.namespace);
         let rendered: Api<RenderedRelease> = Api::namespaced(client.clone(), &self.namespace);
@@ -230,7 +230,7 @@ impl Example {
         }
     }
 
-    /// Returns what a rendered release lacks.
+    /// Returns why a RenderedRelease is not in its final state. Empty: it is.
     fn state_of(&self, found: &RenderedRelease) -> &'static str {
         let wanted = self.rendered.get(&found.name_any());
         let hash = wanted.map(Rendered::hash);
@@ -247,7 +247,7 @@ impl Example {
         }
     }
 
-    /// Waits until the running pods are exactly those of the newest templates.
+    /// Waits until the running pods are exactly the pods of the newest templates.
     async fn pods_run(&self, client: &Client) {
         let pods: Api<Pod> = Api::all(client.clone());
         let config = watcher::Config::default().labels("app.kubernetes.io/name");
@@ -264,7 +264,7 @@ impl Example {
         }
     }
 
-    /// The pods that Deployments need, one entry per replica.
+    /// Returns the pods that the Deployments should have, one entry per replica.
     async fn wanted_pods(&self, client: &Client) -> Vec<String> {
         let mut wanted = Vec::new();
         for place in &self.places {
@@ -283,12 +283,12 @@ impl Example {
         wanted
     }
 
-    /// Deletes the ReleasePins, and with them all their objects, and then the namespaces.
+    /// Deletes the ReleasePins with all their objects, and then the namespaces.
     async fn clear(&self, target: &Target) {
         let client = target.client();
         let pins: Api<ReleasePin> = Api::namespaced(client.clone(), &self.namespace);
         let rendered: Api<RenderedRelease> = Api::namespaced(client.clone(), &self.namespace);
-        // autoDeploy would create the ReleasePins again.
+        // The components are deleted first, because autoDeploy would create their ReleasePins again.
         let components: Api<bowline::api::Component> =
             Api::namespaced(client.clone(), &self.namespace);
         let every = ListParams::default();
@@ -325,7 +325,7 @@ impl Example {
     }
 }
 
-/// Creates the objects that a cluster needs before the shop is applied.
+/// Creates the cluster-wide objects that the example needs.
 async fn prepare(client: &Client) {
     let classes: Api<PriorityClass> = Api::all(client.clone());
     let class = json!({"metadata": {"name": "shop-critical"}, "value": 1000});
@@ -336,7 +336,7 @@ async fn prepare(client: &Client) {
         .unwrap();
 }
 
-/// The controllers, in this process.
+/// The controllers, which run in this process.
 struct Controllers {
     told: oneshot::Sender<()>,
     running: JoinHandle<()>,
@@ -388,7 +388,7 @@ impl Controllers {
     }
 }
 
-/// The state that must be the same for every order, as text by name.
+/// The state that must be equal for every order: texts by the name of the object.
 struct State {
     rendered: BTreeMap<String, String>,
     snapshots: BTreeMap<String, String>,
@@ -440,7 +440,7 @@ impl State {
         }
     }
 
-    /// Checks that the state matches the files of the example.
+    /// Checks that the state is equal to the rendered files of the example.
     fn verify(&self, example: &Example, order: u64) {
         let found: BTreeMap<&String, &str> = self
             .rendered
@@ -459,7 +459,7 @@ impl State {
         wanted.sort();
         let live: Vec<&String> = self.live.keys().collect();
         assert_eq!(live, wanted.iter().collect::<Vec<_>>(), "order {order}");
-        // One snapshot for each ReleasePin: each was resolved once.
+        // Each ReleasePin has one snapshot, so its release was resolved only once.
         assert_eq!(self.snapshots.len(), self.pins.len(), "order {order}");
         assert_eq!(self.pins.len(), example.rendered.len(), "order {order}");
     }
@@ -483,7 +483,7 @@ impl State {
     }
 }
 
-/// The text of a ReleasePin, without times and uids.
+/// Returns a ReleasePin and its audit entries as text, without times and uids.
 fn word(pin: &ReleasePin, entries: &[AuditEntry]) -> String {
     let status = pin.status.clone().unwrap_or_default();
     let conditions = status.conditions.iter();
@@ -506,8 +506,8 @@ fn word(pin: &ReleasePin, entries: &[AuditEntry]) -> String {
     .to_string()
 }
 
-/// The objects of bowline in the namespaces of the environments, without the fields that the server or the
-/// time decides.
+/// Returns the objects that bowline applied, as text without the fields that the server sets or that depend
+/// on the time.
 async fn live(example: &Example, client: &Client) -> BTreeMap<String, String> {
     let resources = example.rendered.values().flat_map(|it| &it.resources);
     let kinds: BTreeMap<String, Value> = resources
@@ -519,7 +519,7 @@ async fn live(example: &Example, client: &Client) -> BTreeMap<String, String> {
             )
         })
         .collect();
-    // Other proofs on the same cluster have their own objects.
+    // The selector leaves out the objects of other tests on the same cluster.
     let ours = format!(
         "{}={},{}={}",
         labels::MANAGED_BY,
@@ -530,7 +530,7 @@ async fn live(example: &Example, client: &Client) -> BTreeMap<String, String> {
     let ours = ListParams::default().labels(&ours);
     let mut found = BTreeMap::new();
     for of_kind in kinds.values() {
-        // The list covers all namespaces, to prove that no object is elsewhere.
+        // The list covers all namespaces, so that an object in a wrong namespace is found.
         for object in api(client, of_kind, None).list(&ours).await.unwrap() {
             let mut object = serde_json::to_value(object).unwrap();
             object["apiVersion"] = of_kind["apiVersion"].clone();
@@ -573,14 +573,15 @@ fn strip(object: &mut Value) {
     object["ready"] = json!(replicas);
 }
 
-/// The running pods that are not being deleted, each with its owner and its images.
+/// Returns the running pods, without those that are being deleted, each as text with its owner and its
+/// images.
 async fn running(example: &Example, client: &Client) -> Vec<String> {
     let mut found = Vec::new();
     for place in &example.places {
         let pods: Api<Pod> = Api::namespaced(client.clone(), place);
         for it in pods.list(&ListParams::default()).await.unwrap() {
             let owners = it.owner_references();
-            // The pods of jobs depend on the time.
+            // Skips the pods of jobs, because their number depends on the time.
             if owners.iter().any(|owner| owner.kind == "Job") {
                 continue;
             }
@@ -622,14 +623,14 @@ fn identity(object: &serde_json::Map<String, Value>) -> String {
     )
 }
 
-/// The objects of the same kind as `of`: in a namespace, or in all.
+/// Returns the API of the kind of `of`, in one namespace or (None) in all namespaces.
 fn api(client: &Client, of: &Value, namespace: Option<&str>) -> Api<DynamicObject> {
     let version = of["apiVersion"].as_str().unwrap();
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let kind = of["kind"].as_str().unwrap();
     let kind = GroupVersionKind::gvk(group, version, kind);
     let resource = match kind.kind.as_str() {
-        // Its plural is the same as its singular.
+        // The plural of EnvSettings is equal to the singular.
         "EnvSettings" => ApiResource::from_gvk_with_plural(&kind, "envsettings"),
         _ => ApiResource::from_gvk(&kind),
     };
@@ -639,7 +640,7 @@ fn api(client: &Client, of: &Value, namespace: Option<&str>) -> Api<DynamicObjec
     }
 }
 
-/// Returns every document of every file below a directory, except in nested repositories.
+/// Returns the documents of all files below a directory. Skips nested git repositories.
 fn documents(directory: &Path) -> Vec<Value> {
     let mut found = Vec::new();
     let mut entries: Vec<PathBuf> = std::fs::read_dir(directory)

@@ -1,4 +1,5 @@
-//! Many ReleasePins: how they move, and when the state matches them.
+//! Helpers for tests with many ReleasePins: they move the ReleasePins, and check that the running state
+//! matches them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::HANG;
 use crate::place::Target;
 use crate::shop::{ENVIRONMENTS, Shop};
 
-/// A shop whose components run in every environment.
+/// A shop in which every component runs in every environment.
 pub struct Pins {
     pub shop: Shop,
     pub feed: Feed,
@@ -28,7 +29,7 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// Opens a shop with a number of components, each with a ReleasePin in each environment.
+    /// Opens a shop with this number of components, each with a ReleasePin in each environment.
     pub async fn open(target: &Arc<Target>, components: usize) -> Self {
         let components: Vec<String> = (0..components).map(|n| format!("c{n}")).collect();
         let names: Vec<&str> = components.iter().map(String::as_str).collect();
@@ -43,14 +44,14 @@ impl Pins {
         pins
     }
 
-    /// Every ReleasePin, as component and environment.
+    /// Returns the component and the environment of every ReleasePin.
     pub fn all(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let components = self.components.iter();
         components
             .flat_map(|component| ENVIRONMENTS.map(|environment| (component.as_str(), environment)))
     }
 
-    /// Moves every ReleasePin to a version.
+    /// Moves every ReleasePin to the release with this version.
     pub async fn move_all(&self, version: &str) {
         futures::stream::iter(self.all())
             .for_each_concurrent(8, |(component, environment)| {
@@ -59,7 +60,8 @@ impl Pins {
             .await;
     }
 
-    /// Moves a ReleasePin to a version, as a user does with the program.
+    /// Moves a ReleasePin to the release with this version, as a user does with the program. Retries until it
+    /// succeeds.
     pub async fn move_one(&self, component: &str, environment: &str, version: &str) {
         let command = Deploy {
             component: component.to_owned(),
@@ -76,7 +78,7 @@ impl Pins {
             let applied = apply(&self.shop.client, &plan, &plan.changes[0], &Timestamp::now).await;
             match applied {
                 Ok(Applied::Unchanged | Applied::Done(_)) => return,
-                // Another process recorded it, or the read model was behind.
+                // The move was made: another process records it, or has already replaced it.
                 Ok(Applied::Unrecorded(..) | Applied::Superseded { .. }) => return,
                 Err(error) => {
                     println!("{component} in {environment}: again, for {error}");
@@ -86,7 +88,7 @@ impl Pins {
         }
     }
 
-    /// Waits until the controllers have completed every ReleasePin.
+    /// Waits until the controllers report every ReleasePin as ready.
     pub async fn agree(&self) {
         let pins = self.shop.pins();
         let mut states: BTreeMap<String, bool> = self
@@ -95,7 +97,7 @@ impl Pins {
             .collect();
         let found = watcher(pins, watcher::Config::default()).default_backoff();
         let mut found = std::pin::pin!(found.applied_objects());
-        // On a busy machine all of them together take long; but a long time without any progress is a
+        // All ReleasePins together may take long on a busy machine. Only a long time without progress is a
         // failure.
         let (mut most, mut since) = (0, Instant::now());
         loop {
@@ -125,7 +127,8 @@ impl Pins {
         }
     }
 
-    /// Checks that the running resources match the ReleasePins: each exists once, and no others.
+    /// Checks that the running resources match the ReleasePins: every expected object exists, and no other
+    /// one.
     pub async fn verify(&self, version: impl Fn(&str, &str) -> String) {
         let pins = self.shop.pins().list(&ListParams::default()).await.unwrap();
         for pin in pins {
@@ -185,7 +188,8 @@ impl Pins {
     }
 }
 
-/// Returns whether the current generation of a ReleasePin is observed and ready.
+/// Returns whether the controllers have observed the current generation of a ReleasePin and report it as
+/// ready.
 pub fn is_ready(pin: &ReleasePin) -> bool {
     let Some(status) = &pin.status else {
         return false;

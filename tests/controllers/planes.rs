@@ -1,4 +1,4 @@
-//! A controller of one cluster deploys to another, with a separate kubeconfig for data planes.
+//! The controller of one cluster deploys to another cluster, with a separate kubeconfig for data planes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::place::Target;
 use crate::process::{Process, system_namespace};
 use crate::shop::Shop;
 
-/// Gives a user of a cluster the rights that deploy/ gives the controller on a data plane, and no others.
+/// Gives a user exactly the rights that the ClusterRole bowline-data-plane of deploy/ contains.
 async fn grant_data_plane(cluster: &Cluster, user: &str) {
     let role = bowline::cli::bundle::objects(None).unwrap();
     let role = role.into_iter().find(|object| {
@@ -35,7 +35,7 @@ async fn grant_data_plane(cluster: &Cluster, user: &str) {
     bindings.create(&params, &binding).await.unwrap();
 }
 
-/// Waits until a condition of a ReleasePin has a status and, if one is given, a reason.
+/// Waits until a condition of the ReleasePin has this status, and a message that contains `said`.
 async fn until(shop: &Shop, process: &Process, kind: &str, status: &str, said: &str) {
     let is_so = |pin: Option<&ReleasePin>| {
         let pin = serde_json::to_value(pin).unwrap();
@@ -63,11 +63,11 @@ pub async fn a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_plan
     grant_data_plane(&second, USERS[0]).await;
     system_namespace(&target).await;
     let shop = Shop::open(&target, &["cart"]).await;
-    // The target has a context of the same name, which must not be used.
+    // The kubeconfig of the control plane has a context of the same name, which the controller must not use.
     let plane = json!({"context": {"name": "test"}});
     shop.create::<DataPlane>("d", plane).await;
 
-    // The Secret is optional: its volume is empty until a user creates the Secret.
+    // The directory of the mounted Secret is empty, as it is until a user creates the optional Secret.
     let mounted = target.home.path().join("mounted");
     std::fs::create_dir(&mounted).unwrap();
     let file = mounted.join("config");
@@ -76,7 +76,8 @@ pub async fn a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_plan
     let process = Process::start(&target, "controller", flags).await;
     until(&shop, &process, "Ready", "False", "bowline-kubeconfig").await;
 
-    // First a token that the second cluster refuses, then a valid one: the controller needs no restart.
+    // The second cluster refuses the first token and accepts the second one. The controller uses the new
+    // token without a restart.
     let valid = std::fs::read_to_string(second.kubeconfig_of(USERS[0])).unwrap();
     let expired = valid.replace(&second.token(USERS[0]), "expired");
     assert_ne!(expired, valid);

@@ -1,4 +1,4 @@
-//! A controller as a separate process.
+//! Runs a controller as a separate process.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::HANG;
 use crate::place::Target;
 
-/// A running controller; dropping it kills it.
+/// A running controller process. Dropping it kills the process.
 pub struct Process {
     name: String,
     child: Child,
@@ -25,7 +25,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a controller of a target under a name, with a lease of one second unless the flags set another.
+    /// Starts a controller of a target. The lease lasts one second, unless the flags set another duration.
     pub async fn start(target: &Target, name: &str, flags: Vec<String>) -> Self {
         let mut own = vec!["--listen=127.0.0.1:0".to_owned()];
         let is_lease = |flag: &String| flag.starts_with("--lease-duration");
@@ -35,7 +35,7 @@ impl Process {
         Self::start_with(target, name, [own, flags].concat()).await
     }
 
-    /// Starts a controller under a name, with only these flags. They choose a free port.
+    /// Starts a controller with only these flags, which must choose a free port.
     pub async fn start_with(target: &Target, name: &str, flags: Vec<String>) -> Self {
         let home = target.home.path().join(name);
         std::fs::create_dir_all(&home).unwrap();
@@ -79,7 +79,7 @@ impl Process {
         }
     }
 
-    /// Returns the log so far.
+    /// Returns the log that the process has written so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -90,7 +90,7 @@ impl Process {
         self.child.wait().unwrap();
     }
 
-    /// Stops the process, and waits until it has ended.
+    /// Stops the process with SIGTERM, and waits until it has ended.
     pub async fn stop(mut self) -> ExitStatus {
         let id = self.child.id().to_string();
         let told = Command::new("kill").args(["-TERM", &id]).status();
@@ -100,7 +100,7 @@ impl Process {
             .unwrap()
     }
 
-    /// Sends a request to one of its endpoints.
+    /// Sends a GET request to the process. Returns the status code and the answer.
     pub async fn get(&self, path: &str) -> (u16, String) {
         let mut stream = tokio::net::TcpStream::connect(&self.address).await.unwrap();
         let request = format!("GET {path} HTTP/1.0\r\n\r\n");
@@ -112,7 +112,7 @@ impl Process {
         (code, body.to_owned())
     }
 
-    /// Waits until it holds the lease.
+    /// Waits until the process holds the lease.
     pub async fn until_it_leads(&self, target: &Target) {
         let leases: Api<Lease> = Api::namespaced(target.client(), labels::SYSTEM_NAMESPACE);
         let own = format!("{}_", self.name);
@@ -136,16 +136,16 @@ impl Drop for Process {
     }
 }
 
-/// Creates the namespace of the lease, which `install` creates on a real cluster.
+/// Creates the namespace of the lease. Outside of tests, `bowline install` creates it.
 pub async fn system_namespace(target: &Target) {
     let namespaces: Api<Namespace> = Api::all(target.client());
     let namespace = json!({"metadata": {"name": labels::SYSTEM_NAMESPACE}});
     let namespace = serde_json::from_value(namespace).unwrap();
-    // Another proof may have created it.
+    // The error is ignored, because another test may have created the namespace.
     let _ = namespaces.create(&PostParams::default(), &namespace).await;
 }
 
-/// The end of the log of the process that was started last.
+/// Returns the end of the newest log of the controller processes of a target.
 pub fn logs(target: &Target) -> String {
     let homes = std::fs::read_dir(target.home.path()).unwrap();
     let logs = homes.filter_map(|home| {

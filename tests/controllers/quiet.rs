@@ -1,4 +1,4 @@
-//! Without a change, nothing is written.
+//! The controllers write nothing if nothing changed.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ pub async fn a_second_look_writes_nothing(target: Arc<Target>) {
     let gate: Gate = {
         let seen = seen.clone();
         Arc::new(move |write| {
-            // The create of an existing namespace fails with a conflict, so it does not count as a write.
+            // Counts only successful writes: the creation of an existing namespace fails with a conflict.
             if write.succeeded && write.resource != "leases" {
                 seen.lock().unwrap().push(write.what);
             }
@@ -33,7 +33,7 @@ pub async fn a_second_look_writes_nothing(target: Arc<Target>) {
     until_reconciled(&first, count).await;
     assert_eq!(first.stop().await.code(), Some(0));
     let written = std::mem::take(&mut *seen.lock().unwrap()).len();
-    // A restarted process reads everything again.
+    // A restarted process reads everything again, and must write nothing.
     let second = Process::start(&target, "second", flags).await;
     second.until_it_leads(&target).await;
     until_reconciled(&second, count).await;
@@ -46,7 +46,7 @@ pub async fn a_second_look_writes_nothing(target: Arc<Target>) {
     );
 }
 
-/// Waits until every ReleasePin and every rendered release was reconciled.
+/// Waits until the metrics show that every ReleasePin and every RenderedRelease was reconciled.
 async fn until_reconciled(process: &Process, count: u64) {
     let reached = async {
         loop {

@@ -1,4 +1,5 @@
-//! Running workloads while a user uninstalls bowline, installs it again, or deletes its kinds.
+//! Running workloads stay or are removed as promised while a user uninstalls bowline, installs it again, or
+//! deletes its kinds.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,20 +24,20 @@ use crate::process::Process;
 use crate::shop::Shop;
 use crate::user::Ran;
 
-/// The environments of the components.
+/// The environments in which the components run.
 const RUNS_IN: [&str; 2] = ["dev", "prod"];
 /// The components: cart is a ConfigMap, web a Deployment.
 const COMPONENTS: [&str; 2] = ["cart", "web"];
-/// The resulting number of ReleasePins and RenderedReleases.
+/// The number of ReleasePins, and of RenderedReleases.
 const ALL: usize = 4;
 
-/// The names of the ReleasePins and RenderedReleases.
+/// Returns the names of the ReleasePins, which are also the names of the RenderedReleases.
 fn names() -> impl Iterator<Item = String> {
     let all = |component| RUNS_IN.map(|environment| format!("{component}-{environment}"));
     COMPONENTS.into_iter().flat_map(all)
 }
 
-/// Two components that run in two environments of a cluster where bowline is installed.
+/// A cluster with bowline, and two components that run in two environments.
 struct Scene {
     cluster: Arc<Cluster>,
     target: Arc<Target>,
@@ -80,7 +81,7 @@ impl Scene {
         }
     }
 
-    /// Starts a controller with exactly the rights of the installed one.
+    /// Starts a controller process with exactly the rights of the installed controller.
     async fn controller(&self, name: &str) -> Process {
         let token = self.kubectl("create token bowline-controller -n bowline-system --duration 1h");
         let kubeconfig = json!({
@@ -95,8 +96,8 @@ impl Scene {
         Process::start(&self.target, name, flags).await
     }
 
-    /// Runs the program while a controller acts as the pod of the installed Deployment: it ends with the
-    /// Deployment.
+    /// Runs the program while a controller process stands in for the pod of the installed Deployment: it
+    /// stops when the Deployment is deleted.
     async fn beside_a_pod(&self, pod: Process, line: &str) -> Ran {
         let deployments: Api<Deployment> =
             Api::namespaced(self.target.client(), labels::SYSTEM_NAMESPACE);
@@ -116,7 +117,7 @@ impl Scene {
         String::from_utf8(out.stdout).unwrap()
     }
 
-    /// Waits until everything runs, and returns the uids of the workloads.
+    /// Waits until every ReleasePin is ready, and returns the uids of the workloads.
     async fn ready(&self) -> Vec<String> {
         for name in names() {
             let ready = |pin: Option<&ReleasePin>| pin.is_some_and(is_ready);
@@ -130,8 +131,8 @@ impl Scene {
         self.running().await
     }
 
-    /// The uids of the workloads that run and are not being deleted; a Deployment also has its
-    /// generation, because a rollout changes it.
+    /// Returns the uids of the workloads that are not being deleted. For a Deployment, also returns the
+    /// generation, because a rollout would change it.
     async fn running(&self) -> Vec<String> {
         let mut found = Vec::new();
         for environment in RUNS_IN {
@@ -167,7 +168,7 @@ impl Scene {
         Api::namespaced(self.target.client(), &self.target.namespace)
     }
 
-    /// The number of RenderedReleases with and without the finalizer of the controller.
+    /// Returns the number of RenderedReleases with and without the finalizer of the controller.
     async fn claimed(&self) -> (usize, usize) {
         let found = self.rendered().list(&ListParams::default()).await.unwrap();
         let claimed = |it: &&RenderedRelease| {
@@ -179,7 +180,8 @@ impl Scene {
         (count, found.items.len() - count)
     }
 
-    /// Waits until the controller reports that it does not clean up.
+    /// Waits until the controller reports for every RenderedRelease that it stopped the cleanup, for this
+    /// reason.
     async fn stopped(&self, why: &str) {
         for name in names() {
             let is_stopped = |it: Option<&RenderedRelease>| {
@@ -199,7 +201,7 @@ impl Scene {
         }
     }
 
-    /// Creates the ReleasePins again that were deleted with their kind.
+    /// Creates the ReleasePins again after they were deleted with their kind.
     async fn pin_again(&self) {
         for (component, environment, release) in [
             ("cart", "dev", "cart-2"),
@@ -213,7 +215,7 @@ impl Scene {
         }
     }
 
-    /// Deletes the kinds and their objects, which an uninstallation keeps.
+    /// Uninstalls bowline, and deletes the kinds and their objects, which the uninstallation keeps.
     async fn clear(self) {
         let ran = bowline(&self.cluster, "uninstall --yes").await;
         assert_eq!(ran.code, 0, "{}", ran.err);
@@ -221,7 +223,7 @@ impl Scene {
     }
 }
 
-/// Deletes a kind, or all of bowline's, and waits until they are gone.
+/// Deletes one kind of bowline, or (None) all of them, and waits until they are gone.
 pub async fn delete_kinds(cluster: &Cluster, name: Option<&str>) {
     let kinds: Api<CustomResourceDefinition> = Api::all(cluster.client());
     let ours = ListParams::default().labels(&format!("{}=bowline", labels::PART_OF));
@@ -237,7 +239,7 @@ pub async fn delete_kinds(cluster: &Cluster, name: Option<&str>) {
     }
 }
 
-/// The output contains no dangerous command that a user could copy.
+/// Checks that the output contains no `kubectl delete`, which a user could copy.
 fn offers_no_damage(ran: &Ran) {
     assert!(!ran.err.contains("kubectl delete"), "{}", ran.err);
 }
@@ -249,7 +251,7 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     assert_eq!(running.len(), ALL);
     assert_eq!(scene.claimed().await, (ALL, 0));
 
-    // Without a confirmation, nothing changes.
+    // An uninstallation without a confirmation changes nothing.
     let ran = bowline(&cluster, "uninstall").await;
     assert_eq!((ran.code, ran.out.as_str()), (5, ""), "{}", ran.err);
     assert!(ran.err.contains("hint: add --yes"), "{}", ran.err);
@@ -262,7 +264,7 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     assert!(ran.out.contains(&line), "{}", ran.out);
     assert_eq!(scene.claimed().await, (ALL, 0));
 
-    // Keep: the workloads stay, and no object is left that could remove them.
+    // An uninstallation keeps the workloads, and leaves no finalizer whose controller could remove them.
     let ran = scene.beside_a_pod(first, "uninstall --yes").await;
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     offers_no_damage(&ran);
@@ -272,8 +274,8 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
     offers_no_damage(&ran);
 
-    // Install again while the kinds exist: the RenderedReleases get their finalizer again, and nothing else
-    // changes. A full or closed stdout stops neither command.
+    // If bowline is installed again while the kinds exist, the RenderedReleases get their finalizer again,
+    // and nothing else changes. A full or closed stdout stops neither command.
     let full = std::fs::File::options().write(true).open("/dev/full");
     let ran = bowline_to(&cluster, "install", full.unwrap().into()).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -296,19 +298,20 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     assert_eq!(scene.claimed().await, (0, ALL));
     assert_eq!(scene.running().await, running);
 
-    // The kinds can be deleted, and the garbage collector deletes no running workload.
+    // After an uninstallation, a user can delete the kinds, and the garbage collector deletes no running
+    // workload.
     delete_kinds(&cluster, Some(ReleasePin::crd_name())).await;
     delete_kinds(&cluster, Some(RenderedRelease::crd_name())).await;
     assert_eq!(scene.running().await, running);
 
-    // Install again: the controller takes over the same workloads.
+    // After another installation, the controller takes over the same workloads.
     let ran = bowline(&cluster, "install").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let second = scene.controller("second").await;
     scene.pin_again().await;
     assert_eq!(scene.ready().await, running);
 
-    // Remove needs a controller.
+    // An uninstallation with --remove-running needs a running controller.
     second.kill();
     let ran = bowline(&cluster, "uninstall --remove-running --yes").await;
     assert_eq!((ran.code, ran.out.as_str()), (5, ""), "{}", ran.err);
@@ -316,7 +319,7 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     assert_eq!(scene.running().await, running);
     assert_eq!(scene.claimed().await, (ALL, 0));
 
-    // Remove: nothing is left.
+    // With a controller, the uninstallation removes all workloads.
     let third = scene.controller("third").await;
     third.until_it_leads(&scene.target).await;
     let line = "uninstall --remove-running --yes";
@@ -338,8 +341,8 @@ pub async fn workloads_survive_the_deletion_of_a_kind(cluster: Arc<Cluster>) {
     let first = scene.controller("first").await;
     let running = scene.ready().await;
 
-    // Without the kind ReleasePin, the garbage collector deletes the RenderedReleases: at once, or when the
-    // kind exists again. The test does not wait for it.
+    // After the deletion of the kind ReleasePin, the garbage collector would delete the RenderedReleases,
+    // immediately or when the kind exists again. The test deletes them itself, so that it need not wait.
     delete_kinds(&cluster, Some(ReleasePin::crd_name())).await;
     let ran = bowline(&cluster, "install").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -349,12 +352,12 @@ pub async fn workloads_survive_the_deletion_of_a_kind(cluster: Arc<Cluster>) {
     }
     scene.stopped("was deleted together with its kind").await;
     assert_eq!(scene.running().await, running);
-    // A restarted controller changes nothing.
+    // A restarted controller deletes no workload either.
     first.kill();
     let second = scene.controller("second").await;
     second.until_it_leads(&scene.target).await;
 
-    // The kind RenderedRelease itself.
+    // The deletion of the kind RenderedRelease also removes no workload.
     scene.kubectl("delete crd releases.core.choreo.dev --wait=false");
     scene
         .stopped("the kind releases.core.choreo.dev is being deleted")
@@ -366,7 +369,7 @@ pub async fn workloads_survive_the_deletion_of_a_kind(cluster: Arc<Cluster>) {
         for words in [
             "nothing was changed: the cluster is deleting these objects",
             "customresourcedefinition.apiextensions.k8s.io/releases.core.choreo.dev",
-            "hint: bowline uninstall finishes the deletion",
+            "hint: finish the deletion, then install again: bowline uninstall",
         ] {
             assert!(ran.err.contains(words), "{} has no {words}", ran.err);
         }
@@ -378,7 +381,7 @@ pub async fn workloads_survive_the_deletion_of_a_kind(cluster: Arc<Cluster>) {
     assert!(left.is_none(), "it is not deleted");
     assert_eq!(scene.running().await, running);
 
-    // New ReleasePins take the workloads over.
+    // When the ReleasePins exist again, the controller takes over the workloads.
     let ran = bowline(&cluster, "install").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let third = scene.controller("third").await;
@@ -401,7 +404,7 @@ pub async fn the_hint_for_a_kind_that_is_being_deleted_works(cluster: Arc<Cluste
     assert_eq!(ran.code, 5, "{}", ran.err);
     assert_eq!(scene.running().await, running);
 
-    // The command of the hint.
+    // The test runs the command of the hint.
     let mut hints = ran.err.lines();
     let command = hints.find_map(|line| Some(line.split_once(": bowline controller ")?.1));
     let flags = command.unwrap_or_else(|| panic!("{}", ran.err));
@@ -442,7 +445,7 @@ pub async fn a_denial_has_its_exit_code(cluster: Arc<Cluster>) {
 
 pub async fn finalizers_stay_while_a_controller_acts(cluster: Arc<Cluster>) {
     let scene = Scene::open(&cluster, "uninstall-acting").await;
-    // This process does not end with the Deployment.
+    // This controller process does not stop when the Deployment is deleted.
     let outside = Process::start(&scene.target, "outside", scene.target.flags()).await;
     let running = scene.ready().await;
     let ran = bowline(&cluster, "uninstall --yes --timeout 5s").await;
@@ -453,7 +456,7 @@ pub async fn finalizers_stay_while_a_controller_acts(cluster: Arc<Cluster>) {
         ran.err
     );
     assert_eq!(scene.claimed().await, (ALL, 0));
-    // A second run continues.
+    // After the process has stopped, a second run completes the uninstallation.
     assert_eq!(outside.stop().await.code(), Some(0));
     let ran = bowline(&cluster, "uninstall --yes").await;
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);

@@ -1,4 +1,4 @@
-//! `bowline install` keeps the values that other users set, and prints its objects.
+//! `bowline install` keeps the values that other users set, and can print its objects.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::install::{all, api, bowline, bundle, sorted, words};
 use crate::user::ended;
 
-/// Changes the installed controller, as a user does with kubectl.
+/// Runs a kubectl command that changes the installed controller, with an optional patch.
 fn change(cluster: &Cluster, line: &str, patch: Option<Value>) {
     let mut command = cluster.kubectl();
     command.args(["-n", labels::SYSTEM_NAMESPACE]);
@@ -89,7 +89,7 @@ pub async fn values_that_others_set_stay(cluster: Arc<Cluster>) {
             let mut annotations = metadata["annotations"].clone();
             if let Some(annotations) = annotations.as_object_mut() {
                 annotations.remove(labels::LAST_INSTALLED);
-                // The Deployment controller changes this counter.
+                // The Deployment controller of Kubernetes changes this annotation.
                 annotations.remove("deployment.kubernetes.io/revision");
             }
             state.push(json!([
@@ -125,7 +125,7 @@ pub async fn values_that_others_set_stay(cluster: Arc<Cluster>) {
         "{}",
         ran.err
     );
-    // Only the image that the user names changes, even if another user set it before.
+    // --image changes only the image, even if another user set it before.
     change(
         &cluster,
         &format!("set image {changes} controller=example/bowline:8"),
@@ -136,7 +136,7 @@ pub async fn values_that_others_set_stay(cluster: Arc<Cluster>) {
     let mut named = changed.clone();
     named[0][0]["template"]["spec"]["containers"][0]["image"] = json!("example/bowline:9");
     assert_eq!(state().await, named);
-    // All values at once, except the image.
+    // --reset-values resets all values except the image.
     let ran = bowline(&cluster, "install --reset-values").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let found = read("Deployment", "bowline-controller").await;
@@ -166,7 +166,7 @@ pub async fn an_installation_by_kubectl_keeps_its_values(cluster: Arc<Cluster>) 
     );
     let ran = bowline(&cluster, "install").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    // The defaults of the server are not values of another user.
+    // The message does not list the defaults of the server, because no user set them.
     assert_eq!(
         ran.err,
         "deployment.apps/bowline-controller keeps the image example/bowline:8; --image names another\n"
@@ -204,7 +204,7 @@ pub async fn print_needs_no_cluster(cluster: Arc<Cluster>) {
     let wanted = bowline::cli::bundle::objects(Some("example/bowline:7")).unwrap();
     assert_eq!(sorted(printed), sorted(wanted));
     assert_eq!(ran.out.matches("image: example/bowline:7\n").count(), 1);
-    // kubectl accepts the output.
+    // kubectl accepts the printed objects.
     let file = home.path().join("bowline.yaml");
     std::fs::write(&file, &ran.out).unwrap();
     let mut command = cluster.kubectl();

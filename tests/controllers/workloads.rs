@@ -1,4 +1,4 @@
-//! Workloads that nobody prepared, on a real cluster without bowline: their history, and their rollback.
+//! The history and the rollback of ordinary workloads, on a real cluster without bowline's kinds.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::place::{Place, Target};
 use crate::pty::{ESC, LEAVE, Pty};
 use crate::user::User;
 
-/// A workload as tests read it.
+/// A kind of workload that these tests use.
 trait Tested:
     kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
     + Clone
@@ -38,7 +38,7 @@ fn api<K: Tested>(target: &Target) -> Api<K> {
     Api::default_namespaced(target.client())
 }
 
-/// Creates a workload of an image, and waits until its pods are ready.
+/// Creates a workload with this image, and waits until its pods are ready.
 async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
     let mut spec = json!({
         "selector": {"matchLabels": {"app": name}},
@@ -61,7 +61,7 @@ async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
     ready::<K>(target, name).await;
 }
 
-/// Changes the image of a workload as kubectl does, and waits for the rollout.
+/// Changes the image of a workload as kubectl does, and waits until the rollout has ended.
 async fn ship<K: Tested>(target: &Target, name: &str, image: &str) {
     let containers = json!([{"name": "main", "image": image}]);
     patch::<K>(
@@ -81,7 +81,7 @@ async fn patch<K: Tested>(target: &Target, name: &str, patch: Value) {
         .unwrap();
 }
 
-/// Waits until the controller of a workload has observed it and its pods run the newest template.
+/// Waits until the controller of a workload has observed it and all its pods run the newest template.
 async fn ready<K: Tested>(target: &Target, name: &str) {
     let done = |object: Option<&K>| {
         let Some(object) = object else { return false };
@@ -115,7 +115,8 @@ async fn image<K: Tested>(target: &Target, name: &str) -> String {
         .to_owned()
 }
 
-/// The whole story of each kind: revisions, difference, rollback with a hold, history with the author, undo.
+/// Tests every verb on each kind of workload: revisions, diff, rollback with a hold, history with the author,
+/// undo.
 pub async fn a_workload_that_nobody_prepared_is_rolled_back_and_undone(cluster: Arc<Cluster>) {
     let target = Target::new(&Place::Cluster(cluster), "nobody-prepared").await;
     let user = User::of(&target);
@@ -143,7 +144,7 @@ async fn story<K: Tested>(target: &Target, user: &User, kind: &str, name: &str) 
         "{diff}"
     );
 
-    // A dry run changes nothing.
+    // A dry run of the rollback changes nothing.
     let ran = user.run(&format!("rollback {subject} --dry-run")).await;
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert_eq!(image::<K>(target, name).await, "shop/web:3");
@@ -154,7 +155,8 @@ async fn story<K: Tested>(target: &Target, user: &User, kind: &str, name: &str) 
     )
     .await;
 
-    // The default is the newest older revision. The revision becomes the newest one.
+    // Without a flag, the rollback restores the newest revision before the current one. Kubernetes then
+    // numbers it as the newest.
     let line = format!("rollback {subject} --reason INC-1 --wait -o json");
     let (out, err) = user.done(&line).await;
     let result: Value = serde_json::from_str(&out).unwrap();
@@ -173,7 +175,7 @@ async fn story<K: Tested>(target: &Target, user: &User, kind: &str, name: &str) 
         "{list}"
     );
 
-    // The record is an Event, one for the operation.
+    // bowline records the operation as one Event.
     let events: Api<Event> = Api::default_namespaced(target.client());
     let mine = ListParams::default().fields(&format!("involvedObject.name={name},reason=Rollback"));
     let found = events.list(&mine).await.unwrap().items;
@@ -184,7 +186,7 @@ async fn story<K: Tested>(target: &Target, user: &User, kind: &str, name: &str) 
         "{said}"
     );
 
-    // An autoscaler does not stop an undo, and the undo removes the hold.
+    // Other replicas, as an autoscaler sets them, do not prevent the undo. The undo removes the hold.
     if kind != "ds" {
         patch::<K>(target, name, json!({"spec": {"replicas": 3}})).await;
         ready::<K>(target, name).await;
@@ -194,7 +196,7 @@ async fn story<K: Tested>(target: &Target, user: &User, kind: &str, name: &str) 
     user.ends(&format!("unpin {subject}"), 5, "has no hold")
         .await;
 
-    // A change by another program is not undone.
+    // undo refuses to reverse a change by another program.
     user.done(&format!(
         "rollback {subject} --to-revision 1 --no-hold --wait"
     ))
@@ -209,14 +211,14 @@ async fn story<K: Tested>(target: &Target, user: &User, kind: &str, name: &str) 
     assert_eq!(image::<K>(target, name).await, "shop/web:4");
 }
 
-/// Holds, a frozen Deployment, a GitOps tool's Deployment, and production.
+/// Tests holds, a frozen Deployment, a Deployment that a GitOps tool owns, and a production namespace.
 pub async fn holds_and_owners_of_a_workload_are_obeyed(cluster: Arc<Cluster>) {
     let target = Target::new(&Place::Cluster(cluster), "shop-prod").await;
     let user = User::of(&target);
     create::<Deployment>(&target, "web", "shop/web:1").await;
     ship::<Deployment>(&target, "web", "shop/web:2").await;
 
-    // A namespace with the word prod needs --yes without a terminal.
+    // A namespace whose name contains prod is production, so the command needs --yes without a terminal.
     user.ends(
         "rollback deploy/web",
         5,
@@ -228,7 +230,7 @@ pub async fn holds_and_owners_of_a_workload_are_obeyed(cluster: Arc<Cluster>) {
     let web = api::<Deployment>(&target).get("web").await.unwrap();
     assert_eq!(web.spec.as_ref().unwrap().paused, Some(true));
     assert!(web.annotations()["bowline.dev/holds"].contains("INC-2"));
-    // A rollback resumes the Deployment in the same write.
+    // A rollback resumes the frozen Deployment in the same write.
     user.done("rollback deploy/web --reason INC-3 --yes --wait")
         .await;
     let web = api::<Deployment>(&target).get("web").await.unwrap();
@@ -238,7 +240,7 @@ pub async fn holds_and_owners_of_a_workload_are_obeyed(cluster: Arc<Cluster>) {
     user.done("undo deploy/web --yes --wait").await;
     user.done("unpin deploy/web --yes").await;
 
-    // A Deployment of Argo CD moves only with --force and a reason.
+    // A rollback of a Deployment that Argo CD owns needs --force and a reason.
     let tracked = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "shop:apps/Deployment"}}});
     patch::<Deployment>(&target, "web", tracked).await;
     user.ends("rollback deploy/web --yes", 5, "Argo CD owns it")
@@ -256,7 +258,7 @@ pub async fn holds_and_owners_of_a_workload_are_obeyed(cluster: Arc<Cluster>) {
     .await;
 }
 
-/// A user who may only read sees everything, and is refused before anything is written.
+/// A user who may only read can use the reading verbs. bowline refuses the others before it writes anything.
 pub async fn a_reader_of_workloads_changes_nothing(cluster: Arc<Cluster>) {
     let target = Target::new(&Place::Cluster(cluster), "readers").await;
     create::<Deployment>(&target, "web", "shop/web:1").await;
@@ -280,7 +282,7 @@ pub async fn a_reader_of_workloads_changes_nothing(cluster: Arc<Cluster>) {
     assert!(!web.annotations().contains_key("bowline.dev/holds"));
 }
 
-/// Lets the user rita read workloads, and nothing else.
+/// Gives the user rita the right to read workloads, and no other right.
 async fn admit_a_reader(target: &Target) {
     let role = json!({
         "metadata": {"name": "reads"},
@@ -302,8 +304,8 @@ async fn admit_a_reader(target: &Target) {
         .unwrap();
 }
 
-/// The terminal UI, with nothing but a kubeconfig: the matrix shows the Deployment, keys roll it back and undo that.
-/// A user who may only read sees the same, and the reason why the keys do nothing.
+/// The terminal UI needs only a kubeconfig: the matrix shows the Deployment, and keys roll it back and undo
+/// the rollback. A user who may only read sees the same screen, and the reason why the keys do nothing.
 pub async fn the_terminal_ui_rolls_a_workload_back_and_undoes_it(cluster: Arc<Cluster>) {
     let target = Target::new(&Place::Cluster(cluster), "by-keyboard").await;
     let target = Arc::new(target);
@@ -339,7 +341,7 @@ pub async fn the_terminal_ui_rolls_a_workload_back_and_undoes_it(cluster: Arc<Cl
         pty.shows("2 of 2 ready");
         pty.keys(ESC);
         pty.shows("● web:1");
-        // The revision that the rollback replaced is no candidate for the next rollback.
+        // The rollback screen does not offer the revision that the last rollback replaced.
         pty.hides("BACK TO in by-keyboard\n   rev 2");
         pty.shows("Held by admin");
         pty.keys("Z");

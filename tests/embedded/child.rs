@@ -1,17 +1,17 @@
-//! Other processes: this test program again, in another role.
+//! Starts other processes for a test. Each process is this test program again, in another role.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Another process that uses a file; killed when it is dropped.
+/// Another process that uses a store file. Dropping the value kills the process.
 pub struct Other {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Other {
-    /// Starts a process in a role.
+    /// Starts a process. `part` is its role, one of those that `play` knows.
     pub fn start(part: &str, file: &Path, arguments: &str) -> Other {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child::play", "--ignored", "--nocapture"])
@@ -26,31 +26,31 @@ impl Other {
         Other { process, lines }
     }
 
-    /// The words of its next message; None once it has ended.
+    /// Returns the words of the next message of the process. None: the process has ended.
     pub fn says(&mut self) -> Option<Vec<String>> {
         loop {
             let line = self.lines.next()?.ok()?;
-            // The test harness prints on the same lines.
+            // The test harness may print text before the message on the same line.
             if let Some((_, said)) = line.split_once("SAYS ") {
                 return Some(said.split(' ').map(str::to_owned).collect());
             }
         }
     }
 
-    /// Lets the process continue.
+    /// Lets the process continue after [`get_ready`].
     pub fn go(&mut self) {
         use std::io::Write;
         let input = self.process.stdin.as_mut().unwrap();
         input.write_all(b"go\n").unwrap();
     }
 
-    /// kill -9.
+    /// Kills the process with SIGKILL.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Waits until the process ends, and asserts that it succeeded.
+    /// Waits until the process has ended, and asserts that it succeeded.
     pub fn ends_well(mut self) {
         while self.says().is_some() {}
         assert!(self.process.wait().unwrap().success());
@@ -64,12 +64,12 @@ impl Drop for Other {
     }
 }
 
-/// Sends a message to the parent.
+/// Sends a message to the parent process.
 pub fn say(words: &str) {
     println!("SAYS {words}");
 }
 
-/// Tells the parent that everything is ready, and waits until the parent calls `go`.
+/// Tells the parent process that this process is ready, and waits until the parent calls `go`.
 pub fn get_ready() {
     say("ready");
     let mut line = String::new();

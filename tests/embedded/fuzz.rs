@@ -1,6 +1,6 @@
-//! Requests with unexpected content: the answer to every request is a clear status.
+//! Sends requests with unexpected content. Every answer must be a success or a clear error.
 //!
-//! A panic in the API shows either here or as a 500, so neither may appear.
+//! A panic in the API shows as a panic of the test or as the status 500, so neither may appear.
 
 mod hostile;
 mod shapes;
@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 
-/// One store for all cases, so that they also find objects that other cases left.
+/// One store that all cases share, so that a case also meets objects that other cases left.
 struct World {
     runtime: Runtime,
     embedded: Embedded,
@@ -52,7 +52,7 @@ fn world() -> &'static World {
     WORLD.get_or_init(|| World::with(&seeds()))
 }
 
-/// Valid objects, with the paths of their collections.
+/// Returns valid objects, each with the path of its collection.
 fn seeds() -> Vec<(String, Value)> {
     let meta =
         |name: &str| json!({"name": name, "labels": {"app": "web"}, "annotations": {"a": "b"}});
@@ -157,7 +157,7 @@ fn strings(items: &[&str]) -> impl Strategy<Value = String> + Clone + use<> {
     choose(items.iter().map(|item| (*item).to_owned()).collect())
 }
 
-/// Any JSON, with numbers and texts that often break parsers.
+/// Generates any JSON value. Prefers numbers and texts that often break parsers.
 fn any_json() -> impl Strategy<Value = Value> + Clone {
     let number = prop_oneof![
         any::<i64>().prop_map(Number::from),
@@ -219,7 +219,7 @@ fn field() -> impl Strategy<Value = String> + Clone {
     ]
 }
 
-/// A way to damage a valid object.
+/// One change that damages a valid object.
 #[derive(Clone, Debug)]
 enum Wound {
     Replace(Value),
@@ -288,7 +288,7 @@ fn wounded(mut value: Value, wounds: &[(prop::sample::Index, Wound)]) -> Value {
     value
 }
 
-/// Bodies that are not objects of the API.
+/// Generates bodies that are not objects of the API.
 fn odd_bodies() -> impl Strategy<Value = Vec<u8>> + Clone {
     let deep = |open: &str, close: &str, depth: usize| {
         format!("{}1{}", open.repeat(depth), close.repeat(depth)).into_bytes()
@@ -441,7 +441,7 @@ fn content_type() -> impl Strategy<Value = String> + Clone {
     ]
 }
 
-/// Completely random requests.
+/// Generates completely random requests.
 fn wild() -> impl Strategy<Value = Sent> {
     let method = strings(&[
         "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO",
@@ -465,7 +465,7 @@ fn wild() -> impl Strategy<Value = Sent> {
         })
 }
 
-/// A write of an almost valid object.
+/// Generates a write of an almost valid object.
 fn near() -> impl Strategy<Value = Sent> {
     let method = strings(&["POST", "PUT", "PATCH", "PATCH"]);
     let wounds = prop::collection::vec(wound(), 0..4);
@@ -505,7 +505,7 @@ fn near() -> impl Strategy<Value = Sent> {
         )
 }
 
-/// A patch with operations on paths that exist or almost exist.
+/// Generates a JSON patch with operations on paths that exist or almost exist.
 fn patches() -> impl Strategy<Value = Sent> {
     let mut pointers = Vec::new();
     for (_, object) in seeds() {
@@ -542,13 +542,14 @@ fn patches() -> impl Strategy<Value = Sent> {
         })
 }
 
-/// Sends a request and checks that the answer is clear.
+/// Sends a request, and fails if the answer is not clear.
 fn survives(sent: Sent) -> Result<(), TestCaseError> {
     let answered = answered(world(), &sent);
     answered.map(drop).map_err(TestCaseError::fail)
 }
 
-/// The status code and the body of an answer, or the reason why it is not a valid answer.
+/// Sends a request. Returns the status code and the body of the answer, or the reason why the answer is not
+/// clear.
 fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
     let mut request = http::Request::builder()
         .method(sent.method.as_str())
@@ -557,7 +558,7 @@ fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
         request = request.header(*name, value.as_slice());
     }
     let Ok(request) = request.body(Bytes::from(sent.body.clone())) else {
-        // HTTP could not transport this request.
+        // This is not a valid HTTP request, so no client can send it.
         return Ok((0, Value::Null));
     };
     let watch = sent.path.contains("watch=");
@@ -566,7 +567,7 @@ fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
         let answer: Response<Body> = answer.map_err(|_| "no answer")?;
         let (parts, mut body) = answer.into_parts();
         if watch && parts.status == 200 {
-            // A stream may be silent for a long time; only its first step must not fail.
+            // A watch may be silent for a long time, so only its first event is checked.
             if let Some(Some(Err(_))) = body.frame().now_or_never() {
                 return Err("a stream broke at its first step");
             }
@@ -580,8 +581,8 @@ fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
     let code = parts.status.as_u16();
     let text = String::from_utf8_lossy(&body);
     let wrong = |why: &str| Err(format!("{why}: {code} {text}\n{sent:?}"));
-    // A real server also answers 500 to some patches that it cannot apply; an own mistake of this server has
-    // the reason InternalError.
+    // A real server also answers 500 to some patches that it cannot apply. A bug of the embedded API has the
+    // reason InternalError.
     let clear = matches!(code, 200..300 | 400..500)
         || code == 504
         || code == 500 && !text.contains("InternalError");
@@ -603,7 +604,7 @@ fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
     Ok((code, value))
 }
 
-/// After all requests, the store works as at the start.
+/// Checks that the store still works after all requests.
 fn still_works(world: &World, round: &str) {
     world.runtime.block_on(async {
         let name = format!("{round}-{}", uuid::Uuid::new_v4());
@@ -629,7 +630,7 @@ fn still_works(world: &World, round: &str) {
         )
         .await;
         assert_eq!(code, 200, "{said}");
-        // The background tasks still run, too.
+        // The background tasks still run: they delete the namespace.
         let path = format!("/api/v1/namespaces/{name}");
         let (code, said) = send(&world.embedded, "DELETE", &path, &Value::Null).await;
         assert_eq!(code, 200, "{said}");

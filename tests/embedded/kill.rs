@@ -1,4 +1,5 @@
-//! kill -9 at random moments: acknowledged writes are kept, and watches continue.
+//! Kills a process (kill -9) at random times while it writes. The store keeps all acknowledged writes, and
+//! watches continue without a gap.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +15,8 @@ use super::*;
 
 const WORKERS: u64 = 4;
 
-/// Writes a thousand objects in its own namespace, and reports each one after it is acknowledged.
+/// Writes a thousand objects in the namespace `arguments`, and reports each one after the store has
+/// acknowledged it.
 pub async fn write(file: &Path, arguments: &str) {
     let client = open(file).await.client("default");
     create_namespace(&client, arguments).await;
@@ -22,7 +24,7 @@ pub async fn write(file: &Path, arguments: &str) {
     let worker = |worker: u64| async move {
         let mut hot: Option<ConfigMap> = None;
         for number in 0..1000 / WORKERS {
-            // Every third write replaces an existing object.
+            // Every third write replaces an existing object instead of creating one.
             let hot_turn = number % 3 == 0;
             let stored = match hot.take() {
                 Some(mut object) if hot_turn => {
@@ -53,7 +55,7 @@ pub async fn write(file: &Path, arguments: &str) {
         .await;
 }
 
-/// All events after a revision, up to a mark that is written now.
+/// Creates the object `mark`, and returns all watch events after a revision up to the event of the mark.
 async fn seen_since(client: &kube::Client, since: u64, mark: &str) -> Vec<(u64, String)> {
     let all: Api<ConfigMap> = Api::all(client.clone());
     let here: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
@@ -99,7 +101,7 @@ fn what_was_acknowledged_survives_kill_9() {
     let (mut bare, mut whole) = (Vec::new(), Vec::new());
     let (mut acknowledged, mut unanswered) = (0, 0);
     for kill in 0..kills {
-        // Closes the file in this process, so that the next process is alone.
+        // Closes the file in this process, so that no other process uses it besides the one that is killed.
         drop(std::mem::replace(
             &mut runtime,
             tokio::runtime::Runtime::new().unwrap(),
@@ -118,7 +120,7 @@ fn what_was_acknowledged_survives_kill_9() {
         while said.len() < wanted && read(&mut said) {}
         assert_eq!(said.len(), wanted, "it ended early");
         other.kill();
-        // Messages that it sent before it was killed were acknowledged too.
+        // The writes in the remaining messages were also acknowledged before the kill.
         while let Some(words) = other.says() {
             if let [name, revision] = words.as_slice() {
                 said.push((revision.parse().unwrap(), name.clone()));
@@ -166,7 +168,8 @@ fn what_was_acknowledged_survives_kill_9() {
                 );
             }
             unanswered += seen.len() - said.len();
-            // The same from the middle, like a client that saw half of the events before the crash.
+            // A watch from the middle continues as well, as for a client that saw half of the events before
+            // the crash.
             let (middle, _) = said[said.len() / 2];
             let rest = seen_since(&client, middle, &format!("middle-{kill}")).await;
             let expected: Vec<_> = seen.iter().filter(|(r, _)| *r > middle).cloned().collect();

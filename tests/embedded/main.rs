@@ -1,8 +1,8 @@
-//! The guarantees of the embedded API besides correct answers: no acknowledged write is lost, several
-//! processes share a file, the file and memory stay small, bad input is refused.
+//! Tests the guarantees of the embedded API besides correct answers: no acknowledged write is lost, several
+//! processes share a file, the file and the memory stay small, invalid input is refused.
 //!
-//! Each test runs in a short form. `BOWLINE_FULL=1 cargo test --release --test embedded -- --nocapture` runs
-//! the long form and prints the measurements. A word before `--` selects some tests, as in
+//! By default each test runs in a short form. `BOWLINE_FULL=1 cargo test --release --test embedded --
+//! --nocapture` runs the long form and prints measurements. A word before `--` selects tests by name, as in
 //! `BOWLINE_FULL=1 cargo test --release --test embedded kill -- --nocapture`.
 
 // Clippy allows unwrap only in `#[test]` functions, not in their helpers.
@@ -29,7 +29,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use kube_embedded::Embedded;
 use serde_json::Value;
 
-/// The time after which an operation is taken to hang.
+/// The time limit of an operation; a longer one hangs.
 const HANG: Duration = Duration::from_secs(60);
 
 /// Returns the value for the short or for the full form.
@@ -68,7 +68,7 @@ async fn create_namespace(client: &kube::Client, name: &str) {
     let api: Api<Namespace> = Api::all(client.clone());
     match api.create(&PostParams::default(), &namespace).await {
         Ok(_) => {}
-        // Two processes may create the same namespace.
+        // Another process may have created the same namespace.
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
         Err(other) => panic!("{other}"),
     }
@@ -78,7 +78,7 @@ fn revision(meta: &ObjectMeta) -> u64 {
     meta.resource_version.as_deref().unwrap().parse().unwrap()
 }
 
-/// Sends a request without `kube::Client`; returns the status code and the body.
+/// Sends a request without `kube::Client`. Returns the status code and the body.
 async fn send(api: &Embedded, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let request = http::Request::builder()
         .method(method)
@@ -92,7 +92,8 @@ async fn send(api: &Embedded, method: &str, path: &str, body: &Value) -> (u16, V
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// The size of the store's files, without opening them: closing them would drop SQLite's locks.
+/// Returns the size of the files of the store. Does not open the files, because closing them would drop the
+/// locks of SQLite.
 fn bytes_on_disk(path: &Path) -> u64 {
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
     let mut wal = path.as_os_str().to_owned();
@@ -100,12 +101,12 @@ fn bytes_on_disk(path: &Path) -> u64 {
     size(path) + size(Path::new(&wal))
 }
 
-/// Pseudo-random numbers, the same for the same seed.
+/// A generator of pseudo-random numbers. An equal seed gives equal numbers.
 struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
-        // xorshift64*
+        // The algorithm is xorshift64*.
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -113,7 +114,7 @@ impl Dice {
     }
 }
 
-/// Returns the value at a percentile; `share` is between 0 and 1.
+/// Returns the value at a percentile. `share` is between 0 and 1.
 fn percentile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = ((values.len() as f64 - 1.0) * share).round() as usize;

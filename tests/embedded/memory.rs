@@ -1,4 +1,5 @@
-//! Memory: bodies stay on disk during writes, lists and watches.
+//! The memory of a process does not grow with the bodies of objects: they stay on disk during writes, lists
+//! and watches.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use super::*;
 
 const SIZE: u64 = 100_000;
 
-/// The resident memory in kilobytes: current and peak.
+/// Returns the current and the peak resident memory of this process, in kilobytes.
 fn resident() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let of = |name: &str| {
@@ -29,7 +30,7 @@ fn tell(what: &str) {
     say(&format!("{what} {now} {most}"));
 }
 
-/// Stores large objects, lists them in every way, and reports the memory use.
+/// Stores large objects, lists them in every way, and reports the memory after each step.
 pub async fn remember(file: &Path, arguments: &str) {
     let count: u64 = arguments.parse().unwrap();
     let embedded = open(file).await;
@@ -38,7 +39,7 @@ pub async fn remember(file: &Path, arguments: &str) {
     let write = |number: u64| {
         let api = api.clone();
         async move {
-            // Random text, which cannot be compressed.
+            // The text is random, so that it cannot be compressed.
             let mut dice = Dice(number + 1);
             let body: String = (0..SIZE)
                 .map(|_| char::from(b'a' + dice.roll(26) as u8))

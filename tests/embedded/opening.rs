@@ -1,4 +1,4 @@
-//! Files that are not valid stores: the error messages, and that the files are not changed.
+//! Opens files that are not valid stores. Checks the error messages, and that the files are not changed.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ async fn what_is_no_store_is_refused_with_a_way_out() {
         (at("folder"), vec!["is a folder", "name a file in it"]),
         (at("newer"), vec!["has layout 7", "use a newer version"]),
         (at("file/below.db"), vec!["cannot open"]),
-        // Even root cannot create a file there.
+        // Even root cannot create a file in /proc.
         (
             "/proc/bowline.db".into(),
             vec!["cannot open /proc/bowline.db"],
@@ -89,7 +89,7 @@ async fn a_pipe_and_a_device_are_refused_at_once() {
 async fn a_row_that_cannot_be_read_is_called_corrupt() {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     for (damage, opens) in [
-        // A byte that is no text, and a text that is no object, in a definition.
+        // The row of a CRD contains a byte that is not text, and a text that is not a JSON object.
         (
             "UPDATE log SET rest = x'7bff7d' WHERE resource LIKE '%customresourcedefinitions'",
             false,
@@ -98,7 +98,7 @@ async fn a_row_that_cannot_be_read_is_called_corrupt() {
             "UPDATE log SET rest = x'7b7b' WHERE resource LIKE '%customresourcedefinitions'",
             false,
         ),
-        // The same in another object.
+        // The row of a namespace is damaged in the same ways.
         (
             "UPDATE log SET rest = x'7bff7d' WHERE resource = '/namespaces'",
             true,
@@ -152,12 +152,12 @@ async fn an_empty_file_becomes_a_store() {
     assert_eq!(code, 200, "{version}");
 }
 
-/// Creates and closes a store of several pages, and returns its bytes.
+/// Creates and closes a store, and returns the bytes of its file.
 async fn stored(path: &Path) -> Vec<u8> {
     drop(open(path).await);
     let log = path.with_extension("db-wal");
-    // The threads of the store close the file after the store is dropped. The last one to close it removes
-    // the log.
+    // The threads of the store close the file only after the store is dropped. The last connection that
+    // closes removes the -wal file.
     loop {
         let connection = rusqlite::Connection::open(path).unwrap();
         let folded = "PRAGMA wal_checkpoint(TRUNCATE)";
@@ -177,7 +177,7 @@ async fn a_damaged_store_is_called_truncated_or_corrupt_and_left_alone() {
     let bytes = stored(&folder.path().join("whole.db")).await;
     let half = bytes.len() / 2 / 4096 * 4096;
     let mut corrupt = bytes.clone();
-    // The root page of the table that lists all tables.
+    // Damages the root page of the table that lists all tables.
     corrupt[100..4096].fill(0xff);
     for (name, damaged, parts) in [
         (
@@ -212,7 +212,8 @@ async fn corruption_that_a_read_meets_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let mut bytes = stored(&path).await;
-    // Everything except the header, the list of tables and the other pages that opening reads.
+    // Damages the last pages, but not the header, the list of tables and the other pages that SQLite reads
+    // when it opens the file.
     let last = bytes.len() - 4096 * 8;
     bytes[last..].fill(0xff);
     std::fs::write(&path, &bytes).unwrap();
@@ -258,7 +259,7 @@ async fn reading_a_store_creates_none_and_changes_none() {
     assert_eq!(listing(&folder.path().join("new")), ["store.db"]);
 }
 
-/// Lists the names in a directory.
+/// Returns the sorted names in a directory.
 fn listing(folder: &Path) -> Vec<String> {
     let found = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> = found
@@ -309,7 +310,7 @@ async fn a_store_in_a_folder_that_takes_no_files_is_read() {
     let bytes = stored(&folder.path().join("store.db")).await;
     let path = folder.path().join("a store?.db");
     std::fs::write(&path, bytes).unwrap();
-    // SQLite cannot create the -shm file that readers share, not even as root.
+    // A directory has the name of the -shm file, so SQLite cannot create the file, even as root.
     let shared = folder.path().join("a store?.db-shm");
     std::fs::create_dir(shared).unwrap();
     let store = Embedded::open_readonly(&path, "ana").await.unwrap();
@@ -318,7 +319,7 @@ async fn a_store_in_a_folder_that_takes_no_files_is_read() {
     assert_eq!(code, 200);
     drop(store);
 
-    // A read finds changes that are only in the -wal file.
+    // A read-only store also shows changes that are only in the -wal file.
     let live = open(&folder.path().join("live.db")).await;
     let namespace = json!({"metadata": {"name": "newest"}});
     let (code, answer) = send(&live, "POST", "/api/v1/namespaces", &namespace).await;

@@ -1,4 +1,4 @@
-//! Two processes on one file: nothing is lost, and each sees the changes of the other.
+//! Two processes use one store file. No write is lost, and each process sees the changes of the other.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,14 +11,14 @@ use kube::api::{Api, ListParams, PostParams, WatchEvent, WatchParams};
 use super::child::{Other, get_ready, say};
 use super::*;
 
-/// Microseconds of a clock that all processes of the machine share.
+/// Returns the time in microseconds, by a clock that all processes of the machine share.
 fn clock() -> u128 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.unwrap().as_micros()
 }
 
-/// Writes objects, and watches until it has seen those of all processes. `arguments`: its name, its number of
-/// objects, the number of all objects.
+/// Writes objects, and watches until it has seen the objects of all processes. `arguments` contains the name
+/// of the process, the number of its objects and the number of all objects.
 pub async fn share(file: &Path, arguments: &str) {
     let words: Vec<&str> = arguments.split(' ').collect();
     let [who, own, all] = words.as_slice() else {
@@ -64,7 +64,7 @@ fn two_processes_lose_nothing_and_see_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store.db");
     let each = sized(500, 10_000);
-    // Both processes create the file at the same time, and begin to write when both are ready.
+    // Both processes create the file at the same time. They begin to write when both are ready.
     let mut others = ["ana", "bob"].map(|who| {
         let arguments = format!("{who} {each} {}", 2 * each);
         (who, Other::start("share", &file, &arguments))
@@ -115,7 +115,7 @@ fn two_processes_lose_nothing_and_see_each_other() {
     );
 }
 
-/// Answers every `ping-N` with a `pong-N`.
+/// Waits for each object `ping-N`, and creates `pong-N` as the answer.
 pub async fn answer(file: &Path, arguments: &str) {
     let rounds: usize = arguments.parse().unwrap();
     let client = open(file).await.client("default");
@@ -127,7 +127,7 @@ pub async fn answer(file: &Path, arguments: &str) {
     }
 }
 
-/// Waits until an object exists.
+/// Waits until an object with this name exists.
 async fn see(api: &Api<ConfigMap>, name: &str) {
     let only = WatchParams::default().fields(&format!("metadata.name={name}"));
     let stream = api.watch(&only, "0").await.unwrap();
@@ -152,7 +152,7 @@ async fn a_change_crosses_to_a_quiet_process() {
         let ping = config_map(&format!("ping-{round}"), "");
         api.create(&PostParams::default(), &ping).await.unwrap();
         see(&api, &format!("pong-{round}")).await;
-        // The first round includes the start of the other process.
+        // The first round is not measured, because it includes the start of the other process.
         if round > 0 {
             delays.push(begun.elapsed().as_secs_f64() * 1e3 / 2.0);
         }

@@ -1,4 +1,5 @@
-//! A crash between a deletion and its follow-up work: the next process finishes the work.
+//! A process crashes after a deletion and before the deletion of the dependents. The next process finishes
+//! the work.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ fn key(resource: &str, namespace: &str, name: &str) -> Key {
     }
 }
 
-/// Creates an owner and its dependents; returns the owner's uid.
+/// Creates an owner and its dependents. Returns the uid of the owner.
 async fn family(api: &Api<ConfigMap>, owner: &str, dependents: usize) -> String {
     let stored = api
         .create(&PostParams::default(), &config_map(owner, ""))
@@ -40,7 +41,7 @@ async fn family(api: &Api<ConfigMap>, owner: &str, dependents: usize) -> String 
     uid
 }
 
-/// Waits with a watch until objects are deleted.
+/// Waits until all objects whose name fulfils `doomed` are deleted.
 async fn gone<K>(api: &Api<K>, doomed: impl Fn(&str) -> bool)
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
@@ -86,7 +87,7 @@ fn deletions_are_finished_by_the_next_process() {
         }
         family(&Api::default_namespaced(client), "owner", 20).await
     });
-    // Stops the collector, like a crash.
+    // Stops the garbage collector, as a crash does.
     drop(runtime);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -154,7 +155,8 @@ fn deletions_are_finished_by_the_next_process() {
     });
 }
 
-/// Deletes owners and namespaces, and reports each deletion after it is acknowledged.
+/// Deletes owners and namespaces in an endless loop, and reports each deletion after the store has
+/// acknowledged it.
 pub async fn delete(file: &Path, arguments: &str) {
     let client = open(file).await.client("default");
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());

@@ -1,4 +1,4 @@
-//! Disk space: open readers, many overwrites, and compaction.
+//! The store file stays small despite open readers and many overwrites, and compaction shrinks the history.
 
 use std::time::Instant;
 
@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::*;
 
-/// The allowance for the write-ahead log, the history of a small store, and pages that are not freed yet.
+/// The allowed bytes besides the live data: the write-ahead log, the history of a small store, and pages that
+/// are not freed yet.
 const SLACK: u64 = 28 << 20;
 
 async fn get(api: &Embedded, path: &str) -> http::Response<kube_embedded::Body> {
@@ -78,7 +79,8 @@ async fn readers_left_open_do_not_make_the_file_grow() {
     );
     assert!(largest <= 2 * live + SLACK, "{largest} for {live}");
 
-    // Both readers get an error instead of wrong data: the watch reports 410, the list is truncated.
+    // Both slow readers get an error instead of wrong data: the watch reports 410, and the list ends with an
+    // error.
     let mut watch = unread.into_body();
     let mut told = String::new();
     while let Some(frame) = tokio::time::timeout(HANG, watch.frame()).await.unwrap() {
@@ -140,7 +142,7 @@ async fn what_is_compacted_is_gone_with_410() {
     let first = api.list(&ListParams::default().limit(2)).await.unwrap();
     let old = first.metadata.resource_version.clone().unwrap();
     let token = first.metadata.continue_.clone().unwrap();
-    // A watch that has seen everything continues after a compaction.
+    // A watch that has seen all events continues after a compaction.
     let stream = api.watch(&WatchParams::default(), &old).await.unwrap();
     let mut current = std::pin::pin!(stream);
     assert!(current.try_next().now_or_never().is_none());

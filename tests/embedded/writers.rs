@@ -1,4 +1,5 @@
-//! Optimistic concurrency: of several writers that replace the same state, one wins.
+//! Several writers replace the same version of an object at the same time. One write succeeds, and the others
+//! get a conflict.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};

@@ -1,4 +1,4 @@
-//! The worked example of deploy/examples: the manifests of each release in each environment.
+//! Compares the manifests of each component of deploy/examples in each environment with reviewed files.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ fn rendered(catalog: &Catalog, component: &str, environment: &str) -> Rendered {
     render(&inputs, &Library::new()).unwrap()
 }
 
-/// Compares a text with a reviewed file of snapshots/.
+/// Compares a text with the reviewed file of this name in snapshots/render.
 fn compare(name: &str, text: &str) {
     let mut settings = insta::Settings::new();
     settings.set_snapshot_path("../../snapshots/render");
@@ -71,7 +71,7 @@ fn every_component_renders_everywhere_without_a_warning() {
     }
 }
 
-/// Pseudo-random numbers that are the same in every run.
+/// A generator of pseudo-random numbers, which are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -83,7 +83,7 @@ impl Numbers {
     }
 }
 
-/// Writes JSON with the keys of every map in a random order.
+/// Appends JSON to `out`, with the keys of every map in a random order.
 fn shuffled(value: &Value, numbers: &mut Numbers, out: &mut String) {
     match value {
         Value::Object(map) => {

@@ -1,4 +1,5 @@
-//! The same content in four forms: git references, embedded, compressed, mixed.
+//! Releases with equal content in four forms (git references, embedded, compressed, mixed) give equal
+//! manifests.
 
 use std::fs;
 
@@ -17,7 +18,7 @@ use crate::git::repository::Repository;
 
 const COMPONENT: &str = "checkout-service";
 
-/// A repository with the files of the example, and the places of its definitions.
+/// Creates a repository with the files of the example. Returns the git references of the definitions.
 fn in_git(place: &Place, definitions: &Definitions) -> GitSources {
     let repository = Repository::new(place.path("platform.git"));
     let catalog = catalog();
@@ -61,7 +62,7 @@ fn stored(release: &Release) -> usize {
     serde_json::to_vec(release).unwrap().len()
 }
 
-/// Releases with the same content, by the form of storage.
+/// Returns releases with the same content, one per form of storage.
 fn forms(place: &Place, definitions: &Definitions) -> Vec<(&'static str, Release)> {
     let git = in_git(place, definitions);
     let packed = release(definitions, Some("v1.2.3"), &Source::Embedded);
@@ -109,7 +110,7 @@ async fn all_forms_give_the_same_snapshot() {
         saved(compressed, embedded),
         size_of("mixed"),
     );
-    // Only large content is compressed, so only large content is measured.
+    // Measures only the compressed content, because small content stays uncompressed.
     let (mut packed, mut plain) = (0, 0);
     let (_, release) = forms
         .iter()
@@ -169,7 +170,7 @@ async fn what_does_not_belong_together_is_refused() {
         ),
         (
             broken(&|spec| spec.component.content = None),
-            "component checkout-service: a reference has exactly one of gitRef and content",
+            "component checkout-service: a reference must have exactly one of gitRef and content",
         ),
         (
             broken(&|spec| spec.component.content = spec.component_type_definition.content.clone()),

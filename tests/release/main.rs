@@ -1,6 +1,7 @@
-//! From a release to manifests: the worked example, real git servers on this machine, the verbs.
+//! Tests the way from a release to manifests: the example of deploy/examples, real git servers on loopback,
+//! the verbs, and a repository as target.
 
-// Clippy allows it only in `#[test]` functions, not in shared code.
+// Clippy allows unwrap only in `#[test]` functions, not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../cluster/mod.rs"]

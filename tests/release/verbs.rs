@@ -1,5 +1,4 @@
-//! `bowline render` and `bowline release`, run as a user runs them, on an embedded store and on a real
-//! cluster.
+//! Runs `bowline render` and `bowline release` as a user does, on an embedded store and on a real cluster.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +10,7 @@ use crate::cluster::{Cluster, Options};
 use crate::example::directory;
 use crate::git::repository::git;
 
-/// A user of bowline: a home, and the flags of a target.
+/// A user of bowline, with a home directory and the flags of a target.
 struct User<'a> {
     home: &'a Path,
     target: Vec<String>,
@@ -38,7 +37,7 @@ impl User<'_> {
         (status.code().unwrap_or(-1), text(stdout), text(stderr))
     }
 
-    /// Runs a command line that must succeed.
+    /// Runs a command line that must succeed, and returns stdout and stderr.
     fn done(&self, line: &str) -> (String, String) {
         let (code, out, err) = self.run(line);
         assert_eq!(code, 0, "{line}: {err}");
@@ -52,7 +51,7 @@ impl User<'_> {
     }
 }
 
-/// Creates every object of the example through the API.
+/// Creates every object of deploy/examples through the API.
 async fn fill(client: &kube::Client) {
     use kube::api::{Api, DynamicObject, PostParams};
     use kube::core::{ApiResource, GroupVersionKind};
@@ -63,7 +62,7 @@ async fn fill(client: &kube::Client) {
                 fs::read_dir(&path)
                     .unwrap()
                     .map(|entry| entry.unwrap().path())
-                    // This directory is a repository of its own.
+                    // Skips this directory, because it is a repository of its own.
                     .filter(|path| !path.ends_with("gitops")),
             );
             continue;
@@ -87,9 +86,9 @@ async fn fill(client: &kube::Client) {
     }
 }
 
-/// The steps of a user, from definitions to manifests.
+/// Runs the steps of a user from definitions to manifests.
 fn story(user: &User<'_>) {
-    // Files and the target give the same manifests.
+    // render gives the same manifests from files and from the target.
     let (from_files, _) = user.done(&format!(
         "render -f {} checkout-service -e staging",
         directory().display()
@@ -101,7 +100,7 @@ fn story(user: &User<'_>) {
     );
     assert_eq!(now, from_files);
 
-    // A dry run changes nothing; a second create changes nothing.
+    // Neither a dry run nor a second create changes anything.
     user.ends(
         "release create checkout-service --version v1 --dry-run",
         3,
@@ -121,7 +120,7 @@ fn story(user: &User<'_>) {
     assert_eq!(user.done("release create checkout-service").0, by_content);
     user.done("release create cart --version v7 -o yaml");
 
-    // Shown uncompressed, listed with sizes.
+    // `release show` prints the release uncompressed, and the list has its sizes.
     let (shown, said) = user.done("release show checkout-service-v1 -o json");
     assert!(said.contains("% saved"), "{said}");
     let shown: Value = serde_json::from_str(&shown).unwrap();
@@ -146,12 +145,12 @@ fn story(user: &User<'_>) {
     let list: Value = serde_json::from_str(&list).unwrap();
     assert_eq!(list["items"].as_array().map(Vec::len), Some(3));
 
-    // A release renders like its definitions, even after they change.
+    // A release renders the same manifests as its definitions did, even after the definitions change.
     let (of_release, _) =
         user.done("render checkout-service -e staging --release checkout-service-v1");
     assert_eq!(of_release, from_files);
 
-    // The message names a missing object.
+    // The error names the missing object.
     user.ends(
         "render nobody -e staging",
         1,
@@ -175,7 +174,7 @@ fn story(user: &User<'_>) {
     user.ends("render -f missing", 1, "missing: ");
 }
 
-/// The steps of a user with ReleasePins, from the first deployment to a rollback.
+/// Runs the steps of a user with ReleasePins, from the first deployment to a rollback.
 fn pin_story(user: &User<'_>) {
     let deploy = "deploy checkout-service -e development --release checkout-service-v1";
     user.ends(&format!("{deploy} --dry-run"), 3, "");
@@ -259,7 +258,7 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         "rollback cart -e development",
         5,
-        "hint: name the release with --to RELEASE",
+        "hint: choose a release with --to RELEASE",
     );
     user.done("deploy cart -e development --release cart-v7");
     let (out, _) = user.done("rollback cart -e development --to cart-v7 --no-hold");
@@ -334,7 +333,7 @@ fn pin_story(user: &User<'_>) {
     assert!(exported.contains("checkout-service-v1"), "{exported}");
 }
 
-/// A release by git reference, from a work tree that is clean and pushed.
+/// Runs the steps of a user with a release by git reference, from a clean and pushed work tree.
 fn git_story(user: &User<'_>) {
     let remote = user.home.join("platform.git");
     fs::create_dir_all(&remote).unwrap();
@@ -370,7 +369,7 @@ fn git_story(user: &User<'_>) {
     let (embedded, _) =
         user.done("render checkout-service -e staging --release checkout-service-v1");
     assert_eq!(by_git, embedded);
-    // From the cache, without the repository.
+    // The render uses the git cache, because the repository is gone.
     fs::rename(user.home.join("platform.git"), user.home.join("gone.git")).unwrap();
     let (again, _) = user.done(&format!("{render} --allow-file-repositories"));
     assert_eq!(again, by_git);
@@ -381,7 +380,7 @@ fn git_story(user: &User<'_>) {
         "{resolved}"
     );
 
-    // Other content with the same version is refused; a changed file makes the work tree unclean.
+    // bowline refuses other content under the same version, and refuses a work tree with a changed file.
     let file = tree.join("components/checkout-service.yaml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text + "# changed\n").unwrap();
@@ -407,7 +406,7 @@ async fn on_the_embedded_target() {
     let embedded = bowline::fixture::store::open(&store, "ana").await;
     fill(&embedded.client("default")).await;
     drop(embedded);
-    // No controllers run, so only the test changes objects.
+    // The test holds the lock of the controllers, so that no controller changes objects.
     let controllers = bowline::engine::controller_status::lock_file(&store);
     let controllers = std::fs::File::create(controllers).unwrap();
     controllers.lock().unwrap();

@@ -1,4 +1,4 @@
-//! The targets of proofs: an embedded API, a namespace of a real cluster, or the files of a git work tree.
+//! The targets of tests: an embedded API, a namespace of a real cluster, or the files of a git work tree.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::cluster::{ADMIN, Cluster, Options};
 
-/// A kind of target for proofs.
+/// The kind of target on which a test runs.
 #[derive(Clone)]
 pub enum Place {
     Embedded,
@@ -24,8 +24,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Starts a real cluster with bowline's kinds and rules. None: the programs for a cluster are not
-    /// installed.
+    /// Starts a real cluster with bowline's kinds and policies. None: the programs of a cluster are missing.
     pub async fn cluster() -> Option<Self> {
         let cluster = Cluster::start(Options::default()).await?;
         crate::cluster::install_bowline(&cluster.client()).await;
@@ -41,12 +40,12 @@ impl Place {
     }
 }
 
-/// The target of one proof.
+/// The target of one test.
 pub struct Target {
     pub name: &'static str,
-    /// The namespace of the proof.
+    /// The namespace of the test.
     pub namespace: String,
-    /// The home of the users of the program, with the store of an embedded target or the work tree of a
+    /// The home directory of the users. It contains the store of an embedded target, or the work tree of a
     /// repository.
     pub home: tempfile::TempDir,
     backing: Backing,
@@ -81,7 +80,7 @@ impl Target {
             home,
             backing,
         };
-        // The namespaces of a repository are those that its files name.
+        // A repository needs no namespace objects, because its files name the namespaces.
         if target.repository().is_some() {
             return target;
         }
@@ -100,12 +99,12 @@ impl Target {
         target
     }
 
-    /// A client with all rights.
+    /// Returns a client with all rights.
     pub fn client(&self) -> Client {
         self.client_of(ADMIN)
     }
 
-    /// A client of a user with any name and all rights.
+    /// Returns a client of a user with this name and all rights.
     pub fn client_of(&self, user: &str) -> Client {
         match &self.backing {
             Backing::Embedded(embedded) => {
@@ -128,8 +127,8 @@ impl Target {
         }
     }
 
-    /// The work tree, if the target is one: it has no status, no claims and no snapshots, its audit trail is
-    /// its log, and only a commit moves its ReleasePins.
+    /// Returns the work tree. None: the target is not a repository. A repository has no status, no claims and
+    /// no snapshots. Its audit trail is its git log, and only a commit moves its ReleasePins.
     pub fn repository(&self) -> Option<&Repository> {
         match &self.backing {
             Backing::Repository(connection) => connection.repository.as_ref(),
@@ -137,7 +136,8 @@ impl Target {
         }
     }
 
-    /// On a repository, commits the changes that came through the API, and reads the commits of others.
+    /// On a repository, commits the changes that came through the API, and lets the API read all new commits.
+    /// Does nothing on other targets.
     pub async fn settle(&self) {
         let Some(repository) = self.repository() else {
             return;
@@ -149,12 +149,13 @@ impl Target {
         repository.sync().await.unwrap();
     }
 
-    /// Runs git in the work tree of a repository.
+    /// Runs git in the work tree of a repository, and returns its output.
     pub fn git(&self, line: &str) -> String {
         git(self.home.path(), line)
     }
 
-    /// Gives users all rights in the proof's namespace; in an embedded store everybody has them.
+    /// Gives users all rights in the namespace of the test. Does nothing on an embedded store, where
+    /// everybody has all rights.
     pub async fn grant(&self, users: impl Iterator<Item = String>) {
         let Backing::Cluster(cluster) = &self.backing else {
             return;
@@ -175,7 +176,7 @@ impl Target {
         self.until_granted(cluster).await;
     }
 
-    /// Waits until the rights are effective, because the server sees a new binding a moment later.
+    /// Waits until the rights are effective, because the server notices a new binding only after some time.
     async fn until_granted(&self, cluster: &Cluster) {
         let mut config = cluster.config(ADMIN);
         config.auth_info.impersonate = Some("operator-0".to_owned());
@@ -192,7 +193,7 @@ impl Target {
         {}
     }
 
-    /// The flags that select this target, without a proxy.
+    /// Returns the flags that select this target, without a proxy.
     pub fn flags(&self) -> Vec<String> {
         let target = match &self.backing {
             Backing::Embedded(_) => format!("--embedded={}", self.store().display()),
@@ -203,7 +204,7 @@ impl Target {
     }
 
     #[allow(dead_code)] // only proofs about controllers run it
-    /// A kubectl with all rights, if the target is a cluster.
+    /// Returns a kubectl command with all rights. Panics if the target is not a cluster.
     pub fn kubectl(&self) -> Command {
         match &self.backing {
             Backing::Cluster(cluster) => cluster.kubectl(),
@@ -215,7 +216,7 @@ impl Target {
         self.home.path().join("store.db")
     }
 
-    /// Changes a stored audit entry in the storage, without the API.
+    /// Changes an audit entry directly in the storage, without the API.
     pub async fn rewrite(&self, entry: &str, change: impl Fn(&str) -> String) {
         match &self.backing {
             Backing::Embedded(_) => rewrite_row(&self.store(), &self.namespace, entry, change),
@@ -250,7 +251,7 @@ fn git(home: &Path, line: &str) -> String {
     said.trim_end().to_owned()
 }
 
-/// Creates a work tree with a bare repository as its remote, and serves it.
+/// Creates a work tree and a bare repository as its remote. Returns a connection that serves the work tree.
 async fn work_tree(home: &Path, namespace: &str) -> Connection {
     std::fs::create_dir_all(tree(home)).unwrap();
     for line in [
@@ -282,7 +283,8 @@ async fn work_tree(home: &Path, namespace: &str) -> Connection {
     connect::connect(&options, &environment).await.unwrap()
 }
 
-/// The newest row of an object contains its metadata and its other fields, each as JSON.
+/// Changes an object in the SQLite file of an embedded store. The newest row of the object contains its
+/// metadata and its other fields, each as JSON.
 fn rewrite_row(
     file: &std::path::Path,
     namespace: &str,

@@ -1,6 +1,6 @@
-//! A proxy between a client and an API that can drop or stop requests.
+//! A proxy between a client and an API. It can drop or delay requests.
 //!
-//! It uses plain HTTP on loopback for every API, so that the program and the engine reach both targets
+//! The proxy accepts plain HTTP on loopback, so that both the program and the engine can reach any target
 //! through it.
 
 use std::fs;
@@ -21,33 +21,33 @@ use tokio::task::JoinSet;
 
 use crate::place::Target;
 
-/// A write that passes the proxy.
+/// A write request that passes the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// The number of the write.
+    /// The number of the write. It is unique in the test process.
     pub id: usize,
-    /// The resource, in the plural.
+    /// The resource, in the plural, for example `releasepins`.
     pub resource: String,
-    /// The method and the path: `PATCH /apis/...`.
+    /// The method and the path, for example `PATCH /apis/...`.
     pub what: String,
-    /// Whether the API has answered. False: the API has not received it.
+    /// Whether the API has answered the write. False: the API has not received it yet.
     pub answered: bool,
-    /// Whether the answer is a success.
+    /// Whether the API has answered with a success.
     pub succeeded: bool,
 }
 
-/// Decides for each write, before the API receives it and again after the answer, whether it continues or the
-/// connection breaks. The future may wait.
+/// A function that decides about each write twice: before the API receives it, and after the answer. True
+/// lets it pass, false breaks the connection. The future may wait as long as the test needs.
 pub type Gate = Arc<dyn Fn(Write) -> BoxFuture<'static, bool> + Send + Sync>;
 
-/// A proxy; dropping it closes its connections.
+/// A running proxy. Dropping it closes its connections.
 pub struct Proxy {
     address: SocketAddr,
     _serving: JoinSet<()>,
 }
 
 impl Proxy {
-    /// Starts a proxy for an API.
+    /// Starts a proxy to the API of a client.
     pub async fn start(api: Client, gate: Gate) -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -66,7 +66,7 @@ impl Proxy {
         }
     }
 
-    /// A client that uses the proxy, in the namespace of a target.
+    /// Returns a client that uses the proxy, with the namespace of a target.
     pub fn client(&self, target: &Target) -> Client {
         let mut config = kube::Config::new(format!("http://{}", self.address).parse().unwrap());
         config.default_namespace = target.namespace.clone();
@@ -74,7 +74,7 @@ impl Proxy {
         Client::try_from(config).unwrap()
     }
 
-    /// The flags that make the program use the proxy.
+    /// Returns the flags with which the program uses the proxy.
     pub fn flags(&self, target: &Target) -> Vec<String> {
         let file = target
             .home
@@ -97,7 +97,7 @@ impl Proxy {
 async fn attend(stream: TcpStream, api: Client, gate: Gate) {
     let _ = stream.set_nodelay(true);
     let pass = hyper::service::service_fn(move |request| pass(request, api.clone(), gate.clone()));
-    // A connection that the proxy breaks on purpose ends with an error here.
+    // The error is ignored, because the proxy breaks some connections on purpose.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), pass)
         .await;
@@ -112,7 +112,7 @@ async fn pass(
     let write = write_of(&request);
     let (mut head, body) = request.into_parts();
     let body = body.collect().await.map_err(std::io::Error::other)?;
-    // The next connection sets its own values.
+    // The connection to the API sets its own values of these headers.
     for name in [header::HOST, header::CONTENT_LENGTH, header::CONNECTION] {
         head.headers.remove(name);
     }
@@ -136,7 +136,8 @@ async fn pass(
     Ok(answer)
 }
 
-/// Returns the write of a request. None: it is a read, or a review of the own user, which stores nothing.
+/// Returns the write that a request makes. None: it is a read, or a review of the own user, which stores
+/// nothing.
 fn write_of(request: &Request<Incoming>) -> Option<Write> {
     let parts: Vec<&str> = request.uri().path().split('/').collect();
     let resource = match parts.as_slice() {

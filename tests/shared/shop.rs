@@ -1,4 +1,4 @@
-//! A small example: components with a few releases, three environments in a row, and their ReleasePins.
+//! A small example for tests: components with a few releases, three environments in a row, and ReleasePins.
 
 use std::sync::Arc;
 
@@ -31,14 +31,15 @@ use crate::place::Target;
 /// The environments, in the order of the pipeline.
 pub const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "prod"];
 
-/// The example on a target.
+/// The small example on a target.
 pub struct Shop {
     pub target: Arc<Target>,
     pub client: Client,
 }
 
 impl Shop {
-    /// Creates the environments, and components with three releases each, the second of which runs in dev.
+    /// Creates the environments, and components with three releases each. The second release of each
+    /// component runs in dev.
     pub async fn open(target: &Arc<Target>, components: &[&str]) -> Self {
         let shop = Self {
             target: target.clone(),
@@ -61,12 +62,12 @@ impl Shop {
         shop
     }
 
-    /// The namespace that an environment deploys to.
+    /// Returns the namespace that an environment deploys to.
     pub fn namespace_of(&self, environment: &str) -> String {
         format!("{}-{environment}", self.target.namespace)
     }
 
-    /// Creates the data plane of the environments: the target itself.
+    /// Creates the DataPlane of the environments. It is the target itself.
     pub async fn data_plane(&self) {
         let reach = match self.target.name {
             "embedded" => json!({"embedded": {}}),
@@ -87,7 +88,7 @@ impl Shop {
         self.pin(name, "dev", &format!("{name}-2")).await;
     }
 
-    /// Creates a release of a component, under any name.
+    /// Creates a release of a component with this version and name.
     pub async fn release(&self, component: &str, version: &str, name: &str) {
         let fetched = Catalog::fetch(&self.client, &self.target.namespace, component).await;
         let mut definitions = fetched.unwrap().definitions(component).unwrap();
@@ -99,7 +100,7 @@ impl Shop {
         self.target.settle().await;
     }
 
-    /// Creates an object of a kind.
+    /// Creates an object of the kind `K`.
     pub async fn create<K>(&self, name: &str, spec: Value)
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -114,7 +115,7 @@ impl Shop {
         api.create(&PostParams::default(), &object).await.unwrap();
     }
 
-    /// Writes a ReleasePin by hand, and records it as the controller does.
+    /// Creates a ReleasePin as a user does by hand, and records its audit entry as the controller does.
     pub async fn pin(&self, component: &str, environment: &str, release: &str) -> ReleasePin {
         let pin = pin(component, environment, release);
         let params = PostParams::default();
@@ -142,14 +143,14 @@ impl Shop {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// The current read model.
+    /// Returns the read model of the target, after it has listed all objects.
     pub async fn feed(&self) -> Feed {
         let mut feed = bowline::subjects::watch(&self.client, Some(&self.target.namespace));
         feed.until(World::is_live).await;
         feed
     }
 
-    /// The operation, the user and the time of a request.
+    /// Returns the operation, the user and the current time as inputs of a plan.
     pub fn asked(&self, operation: &str, user: &str) -> Asked {
         Asked {
             operation: operation.to_owned(),
@@ -160,7 +161,7 @@ impl Shop {
         }
     }
 
-    /// Plans the deployment of a release to dev.
+    /// Returns a plan that deploys a release of cart to dev.
     pub fn deployment(&self, world: &World, release: &str, operation: &str, user: &str) -> Plan {
         let command = Deploy {
             component: "cart".to_owned(),
@@ -171,7 +172,7 @@ impl Shop {
         deploy::plan(world, &command, &self.asked(operation, user)).unwrap()
     }
 
-    /// The audit entries of a ReleasePin, oldest first, after a check that they are valid and complete: one
+    /// Returns the audit entries of a ReleasePin, oldest first. Panics unless they are valid and there is one
     /// for each generation.
     pub async fn chain(&self, pin: &str) -> Vec<AuditEntry> {
         self.target.settle().await;
@@ -185,7 +186,7 @@ impl Shop {
                 assert_eq!(verdict.warnings, [], "no gaps");
                 verdict
             }
-            // There, a change by hand is a warning.
+            // On a repository, a change by hand is only a warning.
             Some(repository) => {
                 bowline::subjects::release_pin::repository::verify(repository, None).unwrap()
             }
@@ -196,7 +197,7 @@ impl Shop {
     }
 }
 
-/// A ReleasePin as a user writes it by hand.
+/// Returns a ReleasePin as a user writes it by hand.
 pub fn pin(component: &str, environment: &str, release: &str) -> ReleasePin {
     let name = bowline::api::names::pin(component, environment);
     let spec = json!({"component": component, "environment": environment, "releaseRef": {"name": release}});
@@ -211,7 +212,7 @@ pub fn pin(component: &str, environment: &str, release: &str) -> ReleasePin {
     pin
 }
 
-/// Applies a plan of one change, which must succeed.
+/// Applies a plan of one change, which must succeed. Returns the new revision.
 pub async fn done(client: &Client, plan: &Plan) -> i64 {
     match apply(client, plan, &plan.changes[0], &Timestamp::now).await {
         Ok(Applied::Done(revision)) => revision,

@@ -1,18 +1,18 @@
-//! A user who runs the program.
+//! A user who runs the program `bowline`.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::place::Target;
 
-/// A user: a home, and the flags of a target.
+/// A user, with a home directory and the flags of a target.
 #[derive(Clone)]
 pub struct User {
     home: PathBuf,
     flags: Vec<String>,
 }
 
-/// The exit code and the output of a run.
+/// The exit code and the output of a run of the program.
 pub struct Ran {
     pub code: i32,
     pub out: String,
@@ -31,12 +31,12 @@ impl From<Output> for Ran {
 }
 
 impl User {
-    /// A user of a target, without a proxy.
+    /// Returns a user of a target, without a proxy.
     pub fn of(target: &Target) -> User {
         User::with(target, target.flags())
     }
 
-    /// A user with the given flags.
+    /// Returns a user with the given flags instead of the flags of the target.
     pub fn with(target: &Target, flags: Vec<String>) -> User {
         User {
             home: target.home.path().to_owned(),
@@ -44,7 +44,7 @@ impl User {
         }
     }
 
-    /// Starts a run.
+    /// Starts the program with a command line.
     pub fn start(&self, line: &str) -> Child {
         Command::new(env!("CARGO_BIN_EXE_bowline"))
             .args(line.split_whitespace())
@@ -61,7 +61,7 @@ impl User {
             .unwrap()
     }
 
-    /// Runs a command line to its end.
+    /// Runs a command line until the program ends.
     pub async fn run(&self, line: &str) -> Ran {
         ended(self.start(line)).await
     }
@@ -73,7 +73,7 @@ impl User {
         (ran.out, ran.err)
     }
 
-    /// Runs a command line that must exit with a code and print a text.
+    /// Runs a command line that must exit with this code and print the text `why` to stderr.
     pub async fn ends(&self, line: &str, code: i32, why: &str) -> Ran {
         let ran = self.run(line).await;
         assert_eq!(ran.code, code, "{line}: {}", ran.err);
@@ -82,7 +82,7 @@ impl User {
     }
 }
 
-/// Waits for the end of a run.
+/// Waits until a started run ends.
 pub async fn ended(run: Child) -> Ran {
     let output = tokio::task::spawn_blocking(move || run.wait_with_output());
     output.await.unwrap().unwrap().into()

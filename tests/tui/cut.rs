@@ -1,4 +1,4 @@
-//! The API server is killed while the program runs, and is started again.
+//! The API server is killed and started again while the terminal UI runs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,8 @@ use crate::place::{Place, Target};
 use crate::pty::{ESC, Pty};
 use crate::shop::{self, Shop};
 
-/// Data that can no longer be read is marked stale, actions on it are refused, and it recovers by itself.
+/// The terminal UI marks stale data and refuses actions on it. When the server is back, it recovers by
+/// itself.
 pub async fn a_killed_server_is_survived() {
     let Some(cluster) = Cluster::start(Options::default()).await else {
         return;
@@ -24,7 +25,7 @@ pub async fn a_killed_server_is_survived() {
     let mut pty = Pty::bowline(&target.flags(), target.home.path(), (120, 40));
     pty.shows("cart");
     pty.shows("live");
-    // The servers are changed below, so the proof owns them; the home stays.
+    // The test takes the cluster out of the target to kill and start its server. It keeps the home directory.
     drop(shop);
     let _home = {
         let target = Arc::into_inner(target).expect("nobody else has it");
@@ -59,8 +60,8 @@ pub async fn a_killed_server_is_survived() {
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
-/// Waits until the rules work: the server looks for new kinds from time to time, and until then knows
-/// ReleasePins but not their rules.
+/// Waits until the policies are effective. After a start, the server already serves ReleasePins, but finds
+/// their policies only later.
 async fn until_served(target: &Target) {
     let pins: Api<ReleasePin> = Api::default_namespaced(target.client());
     let params = PostParams {

@@ -1,6 +1,7 @@
-//! A program that only uses a terminal: this test program again, in another role.
+//! A small program that uses the terminal code of bowline. It is this test program again, in another role.
 //!
-//! It draws the input of the terminal, and can end in every way in which a program can end.
+//! The program draws the input that it gets from the terminal, and can end in every way in which a program
+//! can end.
 
 use std::collections::VecDeque;
 
@@ -10,10 +11,10 @@ use bowline::tui::terminal::signals::{self, Signal};
 use crossterm::event::KeyCode;
 use ratatui::widgets::Paragraph;
 
-/// The number of inputs that it shows.
+/// The number of inputs that the program shows.
 const SHOWN: usize = 12;
 
-/// Runs the program: `answers` ends after a signal, `deaf` does not.
+/// Runs the program. In the role `answers` it ends after a signal, and in the role `deaf` it does not.
 pub async fn play(part: &str) {
     let (mut terminal, mut events) = Terminal::open("xterm-256color", false, true).unwrap();
     terminal.title("a test of bowline").unwrap();

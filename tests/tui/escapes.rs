@@ -1,12 +1,12 @@
-//! A strict parser for the output of the program to a terminal: text, ends of lines, and a short list of
-//! sequences. Anything else must come from foreign data.
+//! A strict parser for the output of bowline to a terminal. It accepts text, line ends and a short list of
+//! escape sequences. Any other sequence must come from foreign data, and is an error.
 
 use bowline::text;
 
-/// The terminal modes that may be set and reset.
+/// The terminal modes that the output may set and reset.
 const MODES: [&str; 8] = ["25", "1000", "1002", "1004", "1006", "1049", "2004", "2026"];
 
-/// Returns the first forbidden sequence, and the text before it.
+/// Fails with the first forbidden sequence and the text before it.
 pub fn check(bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -26,13 +26,13 @@ pub fn check(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// The length of the first element. None: it is forbidden.
+/// Returns the length of the first element. None: the element is forbidden.
 fn element(bytes: &[u8]) -> Option<usize> {
     match bytes {
         [b'\r' | b'\n', ..] => Some(1),
         [0x1b, b'[', rest @ ..] => Some(2 + control(rest)?),
         [0x1b, b']', rest @ ..] => Some(2 + string(rest)?),
-        // Ends a string that an incomplete frame left open.
+        // This sequence ends a string that an incomplete frame left open.
         [0x1b, b'\\', ..] => Some(2),
         _ => character(bytes),
     }
@@ -48,7 +48,7 @@ fn character(bytes: &[u8]) -> Option<usize> {
     (!c.is_control() && !text::is_unsafe(c)).then(|| c.len_utf8())
 }
 
-/// The length of a control sequence after its introducer.
+/// Returns the length of a control sequence (CSI) after its introducer. None: the sequence is forbidden.
 fn control(bytes: &[u8]) -> Option<usize> {
     let end = bytes.iter().position(|byte| (0x40..=0x7e).contains(byte))?;
     let parameters = std::str::from_utf8(&bytes[..end]).ok()?;
@@ -72,7 +72,8 @@ fn control(bytes: &[u8]) -> Option<usize> {
     is_known.then_some(end + 1)
 }
 
-/// The length of a string for the terminal itself after its introducer.
+/// Returns the length of an operating system command (OSC) after its introducer. None: the command is
+/// forbidden.
 fn string(bytes: &[u8]) -> Option<usize> {
     let end = bytes.windows(2).position(|pair| pair == b"\x1b\\")?;
     let text = std::str::from_utf8(&bytes[..end]).ok()?;
@@ -90,7 +91,7 @@ fn string(bytes: &[u8]) -> Option<usize> {
     (is_clean && is_known).then_some(end + 2)
 }
 
-/// The parser itself: the sequences that it accepts and refuses.
+/// Tests the parser: the sequences that it accepts and refuses.
 pub fn what_passes() {
     for fine in [
         "plain text, größe 界 ● │\r\nnext\n",

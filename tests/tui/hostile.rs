@@ -1,4 +1,5 @@
-//! Text that would control a terminal, in every field that accepts text: the terminal gets none of it.
+//! Every field that accepts text contains text that would control a terminal. bowline must not write any of
+//! it to the terminal.
 
 use std::sync::Arc;
 
@@ -16,13 +17,13 @@ use crate::place::Target;
 use crate::pty::{ENTER, ESC, LEAVE, Pty};
 use crate::shop::Shop;
 
-/// Text that clears, sets the title, copies, rings, rewrites the line; C1; bidi; zero width; tags; and very
-/// long.
+/// Returns a very long hostile text. It would clear the screen, set the title, use the clipboard, ring the
+/// bell and rewrite the line, and contains C1, bidirectional, zero-width and tag characters.
 fn hostile(seed: &str) -> String {
     of_length(seed, 10_000)
 }
 
-/// The same, up to the limit of a field.
+/// Like [`hostile`], but with at most `bytes` bytes, the limit of a field.
 fn of_length(seed: &str, bytes: usize) -> String {
     let long = "x".repeat(bytes);
     let mut text = format!(
@@ -48,7 +49,7 @@ where
         .unwrap();
 }
 
-/// Writes hostile text to every field that the API accepts.
+/// Writes hostile text to every field that accepts it.
 async fn poison(shop: &Shop, target: &Target) {
     let annotations = json!({"metadata": {"annotations": {
         "bowline.dev/version": hostile("version"),
@@ -101,7 +102,7 @@ async fn poison(shop: &Shop, target: &Target) {
     }
 }
 
-/// Creates a snapshot with hostile content.
+/// Creates a ComponentEnvSnapshot with hostile content.
 async fn snapshot(shop: &Shop, target: &Target, annotations: &Value) {
     let object = |kind: &str, spec: Value| {
         json!({
@@ -125,7 +126,7 @@ async fn snapshot(shop: &Shop, target: &Target, annotations: &Value) {
     patch::<ComponentEnvSnapshot>(target, "cart-dev-1", &labels).await;
 }
 
-/// Creates a rendered release with hostile resources, and a hostile status of a cluster.
+/// Creates a RenderedRelease with hostile resources and a hostile status, as from a cluster.
 async fn rendered(shop: &Shop, target: &Target, annotations: &Value) {
     let resource = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -155,10 +156,10 @@ async fn rendered(shop: &Shop, target: &Target, annotations: &Value) {
     written.await.unwrap();
 }
 
-/// Every screen and every verb that prints.
+/// Opens every screen and runs every verb that prints, and checks their output.
 pub async fn nothing_foreign_steers_the_terminal(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
-    // No controller runs, so the hostile content stays.
+    // The test holds the lock of the controllers, so that no controller replaces the hostile content.
     let _lock = bowline::controllers::lock::Lock::take(&target.home.path().join("store.db"));
     poison(&shop, &target).await;
 
@@ -190,10 +191,10 @@ pub async fn nothing_foreign_steers_the_terminal(target: Arc<Target>) {
     pty.hides("kind: ComponentEnvSnapshot");
     pty.keys(ESC);
     pty.keys(LEAVE);
-    // `ended` checks for every program that no foreign sequence was written.
+    // `ended` checks that the program wrote no foreign sequence.
     pty.ended();
 
-    // Each with its exit code: a command that fails early would print little.
+    // The commands, each with its exit code. A command that failed early would print too little to test.
     let mut others = Vec::new();
     for (code, line) in [
         (0, "status"),

@@ -1,10 +1,10 @@
-//! The program in a real terminal: its screens, its reactions to keys, and its end.
+//! Tests of the program in a pseudo-terminal: its screens, its reactions to keys, and its end.
 //!
-//! Proofs run on the embedded API and on a real cluster, as `embedded::proof` and `cluster::proof`; proofs
-//! about the terminal alone as `terminal::proof`. `cargo test --test tui -- --nocapture` prints the
-//! measurements; a word before `--` chooses a proof.
+//! The tests run on the embedded API and on a real cluster, as `embedded::NAME` and `cluster::NAME`. Tests of
+//! only the terminal have the name `terminal::NAME`. `cargo test --test tui -- --nocapture` prints
+//! measurements. A word before `--` selects tests by name.
 
-// Clippy allows it only in `#[test]` functions, not in shared code.
+// Clippy allows unwrap only in `#[test]` functions, not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../cluster/mod.rs"]
@@ -39,7 +39,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::{Place, Target};
 
-/// The longest wait of a proof.
+/// The time limit of a wait in a test.
 const HANG: Duration = Duration::from_secs(60);
 
 type Proof = fn(Arc<Target>) -> Pin<Box<dyn Future<Output = ()>>>;
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut arguments = Arguments::from_args();
-    // Programs in terminals mostly wait.
+    // Programs in terminals mostly wait, so three tests run at a time.
     arguments.test_threads.get_or_insert(3);
     let alone = alone![
         escapes::what_passes,
@@ -137,7 +137,7 @@ fn main() -> ExitCode {
         Ok(())
     }));
     let conclusion = libtest_mimic::run(&arguments, trials);
-    // The servers end before the process does.
+    // Stops the servers before the process ends.
     drop(cluster);
     conclusion.exit_code()
 }

@@ -1,7 +1,7 @@
-//! A program in a pseudo-terminal, and the screen that a user would see.
+//! Runs a program in a pseudo-terminal, and keeps the screen that a user would see.
 //!
-//! Nothing here sleeps: a wait is for the next output of the program, and a wait that takes too long fails
-//! with the current screen.
+//! No function sleeps for a fixed time: a wait ends with the next output of the program. A wait that takes
+//! too long fails with the current screen.
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
@@ -17,34 +17,35 @@ use vt100::Screen;
 use crate::HANG;
 use crate::escapes;
 
-/// The key that goes back, in a form that cannot be the start of another sequence.
+/// The key Escape, which goes back. Its form cannot be the start of another sequence.
 pub const ESC: &str = "\x1b[27u";
-/// The key that quits from every screen, in the same form.
+/// The key Ctrl-Q, which quits from every screen. Its form cannot be the start of another sequence.
 pub const LEAVE: &str = "\x1b[113;5u";
-/// The key that confirms.
+/// The key Enter, which confirms.
 pub const ENTER: &str = "\r";
 
-/// The output of the program so far.
+/// The output that the program has written so far.
 struct Written {
     terminal: vt100::Parser,
     bytes: Vec<u8>,
     is_over: bool,
 }
 
-/// A program in a terminal; dropping it kills it.
+/// A program in a pseudo-terminal. Dropping the value kills the program.
 pub struct Pty {
     master: Box<dyn MasterPty + Send>,
-    /// Kept open, so that the terminal stays after the end of the program.
+    /// The program's end of the terminal. It stays open, so that the terminal exists after the end of the
+    /// program.
     slave: Option<Box<dyn SlavePty + Send>>,
     child: Box<dyn Child + Send + Sync>,
     keyboard: Arc<Mutex<Box<dyn Write + Send>>>,
     written: Arc<(Mutex<Written>, Condvar)>,
     reader: Option<JoinHandle<()>>,
-    /// The settings of the terminal before the program.
+    /// The settings of the terminal before the program started.
     settings: String,
 }
 
-/// The end of a program, with its whole output.
+/// The result of an ended program: its exit status, its whole output and its last screen.
 pub struct Ended {
     pub status: ExitStatus,
     pub bytes: Vec<u8>,
@@ -52,7 +53,8 @@ pub struct Ended {
 }
 
 impl Pty {
-    /// Starts a program in a terminal of a size, with only a home in its environment.
+    /// Starts a program in a terminal of this size (columns, rows). Its environment contains only HOME, PATH,
+    /// USER and a few settings of the terminal.
     pub fn start(program: &str, arguments: &[String], home: &Path, size: (u16, u16)) -> Pty {
         let (columns, rows) = size;
         let pair = portable_pty::native_pty_system()
@@ -101,24 +103,24 @@ impl Pty {
         }
     }
 
-    /// Starts bowline.
+    /// Starts the program `bowline` in a terminal.
     pub fn bowline(arguments: &[String], home: &Path, size: (u16, u16)) -> Pty {
         Pty::start(env!("CARGO_BIN_EXE_bowline"), arguments, home, size)
     }
 
-    /// Types keys.
+    /// Types keys into the terminal.
     pub fn keys(&self, keys: &str) {
         let mut keyboard = self.keyboard.lock().unwrap();
         keyboard.write_all(keys.as_bytes()).unwrap();
         keyboard.flush().unwrap();
     }
 
-    /// Pastes text as a terminal with bracketed paste does.
+    /// Pastes text into the terminal, as bracketed paste.
     pub fn paste(&self, text: &str) {
         self.keys(&format!("\x1b[200~{text}\x1b[201~"));
     }
 
-    /// Changes the size of the terminal.
+    /// Changes the size of the terminal to (columns, rows).
     pub fn resize(&self, size: (u16, u16)) {
         let (columns, rows) = size;
         let (written, _) = &*self.written;
@@ -130,18 +132,18 @@ impl Pty {
         self.master.resize(pty_size(size)).unwrap();
     }
 
-    /// The id of the process.
+    /// Returns the process id of the program.
     pub fn id(&self) -> u32 {
         self.child.process_id().unwrap()
     }
 
-    /// Sends a signal to the program.
+    /// Sends a signal to the process of the program.
     pub fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.id()).unwrap();
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
     }
 
-    /// Waits until the screen fulfils a condition, and returns the duration.
+    /// Waits until the screen fulfils a condition, and returns the duration of the wait.
     pub fn wait_for(&mut self, what: &str, is_so: impl Fn(&Screen) -> bool) -> Duration {
         let began = Instant::now();
         let (written, changed) = &*self.written;
@@ -153,7 +155,7 @@ impl Pty {
                 let screen = written.terminal.screen().contents();
                 panic!("not seen after {waited:?}: {what} ({ended:?}); the screen is:\n{screen}");
             }
-            // The end of the program is no output, so it is polled.
+            // The end of the program causes no output, so the loop checks for it every 200 ms.
             let short = Duration::from_millis(200);
             written = changed.wait_timeout(written, short).unwrap().0;
         }
@@ -174,19 +176,19 @@ impl Pty {
         })
     }
 
-    /// The current screen.
+    /// Returns the current screen.
     pub fn screen(&self) -> Screen {
         let (written, _) = &*self.written;
         written.lock().unwrap().terminal.screen().clone()
     }
 
-    /// The number of bytes that the program has written.
+    /// Returns the number of bytes that the program has written so far.
     pub fn bytes(&self) -> usize {
         let (written, _) = &*self.written;
         written.lock().unwrap().bytes.len()
     }
 
-    /// Types keys, and waits until the program draws.
+    /// Types keys, and waits until the program has drawn a frame.
     pub fn draws(&mut self, keys: &str) {
         let before = self.bytes();
         self.keys(keys);
@@ -206,7 +208,7 @@ impl Pty {
         self.settles();
     }
 
-    /// Waits until the current frame is complete.
+    /// Waits until the program has written a complete frame.
     pub fn settles(&self) {
         let (written, changed) = &*self.written;
         let mut written = written.lock().unwrap();
@@ -217,7 +219,7 @@ impl Pty {
         }
     }
 
-    /// Waits for the end of a program that prints, and returns its exit code and its output.
+    /// Waits until a program without a screen ends, and returns its exit code and its output.
     pub fn printed(mut self) -> (u32, Vec<u8>) {
         let status = self.wait();
         drop(self.slave.take());
@@ -227,13 +229,13 @@ impl Pty {
         (status.exit_code(), bytes)
     }
 
-    /// Returns whether the terminal has the same settings as before the program.
+    /// Returns whether the terminal has the same settings as before the program started.
     pub fn has_its_settings(&self) -> bool {
         settings(&*self.master) == self.settings
     }
 
-    /// Waits until the program has ended, and checks the rules for every end: the terminal has its old
-    /// settings, and only known sequences were written.
+    /// Waits until the program has ended. Checks that the terminal has its old settings again, and that the
+    /// program wrote only allowed sequences.
     pub fn ended(mut self) -> Ended {
         let status = self.wait();
         let now = settings(&*self.master);
@@ -279,7 +281,8 @@ impl Drop for Pty {
     }
 }
 
-/// Reads the output of the program, and answers its query for the background colour as a terminal does.
+/// Reads the output of the program until its end. Answers the query for the background colour, as a terminal
+/// does.
 fn read(
     mut reader: Box<dyn Read + Send>,
     written: &(Mutex<Written>, Condvar),
@@ -291,7 +294,7 @@ fn read(
     loop {
         let count = reader.read(&mut buffer).unwrap_or(0);
         let Ok(mut written) = written.lock() else {
-            // The proof has failed already.
+            // Another thread of the test has already panicked.
             return;
         };
         if count == 0 {

@@ -1,4 +1,4 @@
-//! A slow connection does not block the keyboard.
+//! The keyboard works while the terminal UI waits for a slow connection.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::place::Target;
 use crate::pty::{ENTER, ESC, Pty};
 use crate::shop::Shop;
 
-/// Writes the kubeconfig of a home with the context `slow`.
+/// Writes a kubeconfig with the context `slow` into a home directory.
 fn kubeconfig(home: &Path, server: &str, user: &str) {
     let text = format!(
         "{{kind: Config, apiVersion: v1, clusters: [{{name: slow, cluster: {{server: '{server}'}}}}], \
@@ -21,12 +21,12 @@ fn kubeconfig(home: &Path, server: &str, user: &str) {
     std::fs::write(home.join(".kube/config"), text).unwrap();
 }
 
-/// A server that accepts connections and never answers.
+/// Returns a listener that accepts connections and never answers.
 fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-/// A context whose credential plugin waits until the test releases it.
+/// A context `slow` whose credential plugin waits until the test lets it continue.
 struct Slow {
     door: PathBuf,
     _server: TcpListener,
@@ -58,14 +58,14 @@ impl Slow {
         }
     }
 
-    /// Releases the plugin: each run of it waits until the test opens the other end.
+    /// Lets all waiting and later runs of the plugin continue. A run waits for the other end of a named pipe.
     fn open(&self) {
         let door = self.door.clone();
         std::thread::spawn(move || while std::fs::write(&door, "").is_ok() {});
     }
 }
 
-/// The keys work while a credential plugin runs; when it ends, the screen shows the new context.
+/// The keys work while a credential plugin runs. When the plugin ends, the screen shows the new context.
 pub async fn a_context_is_connected_to_beside_the_keyboard(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     let home = target.home.path();
@@ -85,7 +85,8 @@ pub async fn a_context_is_connected_to_beside_the_keyboard(target: Arc<Target>) 
     assert!(pty.ended().status.success());
 }
 
-/// A connection that is ready while the user types a line waits; a key switches to it.
+/// If a connection becomes ready while the user types a line, the screen does not switch to it until the user
+/// presses a key.
 pub async fn a_connection_waits_until_the_typed_line_is_done(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     let home = target.home.path();
@@ -108,7 +109,7 @@ pub async fn a_connection_waits_until_the_typed_line_is_done(target: Arc<Target>
     assert!(pty.ended().status.success());
 }
 
-/// Before the screen opens, the terminal shows that bowline waits for a slow context.
+/// While bowline waits for a slow context at its start, the terminal shows the name of the context.
 pub async fn a_slow_context_at_the_start_is_named(target: Arc<Target>) {
     let home = target.home.path();
     let slow = Slow::new(home);
@@ -120,7 +121,8 @@ pub async fn a_slow_context_at_the_start_is_named(target: Arc<Target>) {
     assert!(pty.ended().status.success());
 }
 
-/// The screen shows the files at once, and the header shows that the cluster is not read yet.
+/// On a repository with a silent cluster beside it, the screen shows the files at once, and the header shows
+/// that the cluster is not read yet.
 pub async fn a_silent_cluster_beside_a_repository_holds_nothing_up(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     let server = silent();

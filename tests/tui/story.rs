@@ -1,4 +1,4 @@
-//! Proofs on a target: every action by keys, as a user does it.
+//! Tests of the terminal UI on a target: a user performs every action with keys.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::pty::{ENTER, ESC, Pty};
 use crate::shop::Shop;
 use crate::user::User;
 
-/// A user session of the program, on a target with controllers.
+/// The terminal UI of a user, on a target with controllers.
 pub struct Planner {
     pub shop: Shop,
     pub pty: Pty,
@@ -24,8 +24,8 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Opens the program on a shop whose ReleasePins are ready: in a cluster a separate controller runs, on
-    /// an embedded store the program runs the controllers itself.
+    /// Opens the program on a shop whose ReleasePins are ready. On a cluster, starts a separate controller;
+    /// on an embedded store, the program runs the controllers itself.
     pub async fn open(target: &Arc<Target>, components: &[&str], size: (u16, u16)) -> Planner {
         let shop = Shop::open(target, components).await;
         shop.data_plane().await;
@@ -57,7 +57,8 @@ impl Planner {
         }
     }
 
-    /// Waits until a ReleasePin runs a release, and the controller reports it as ready.
+    /// Waits until the controller has applied this release of a ReleasePin, and reports the ReleasePin as
+    /// ready.
     pub async fn ready(&self, pin: &str, release: &str) {
         self.until(pin, "ready", |pin| is_ready(pin, release)).await;
     }
@@ -79,10 +80,11 @@ fn is_ready(pin: &ReleasePin, release: &str) -> bool {
         && is_true("Ready")
 }
 
-/// Promote, roll back with a hold, lift the hold, collect garbage: only with keys.
+/// A user promotes, rolls back with a hold, removes the hold and collects garbage, all with keys.
 pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     let mut planner = Planner::open(&target, &["cart", "old"], (120, 40)).await;
-    // Production runs the first release, and the pipeline allows the deletion of every unused release.
+    // Production runs the first release. The retention of the pipeline allows the deletion of every unused
+    // release.
     planner.shop.pin("cart", "prod", "cart-1").await;
     let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(planner.shop.client.clone());
     let retention =
@@ -93,12 +95,13 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     planner.ready("cart-dev", "cart-2").await;
     planner.ready("cart-prod", "cart-1").await;
     planner.pty.shows("live");
-    // The plan uses the same rows as the matrix: both cells must be ready there.
+    // The plan uses the same rows as the matrix, so the test waits until the matrix shows both cells as
+    // ready.
     planner.pty.wait_for("two ready cells", |screen| {
         screen.contents().matches('●').count() >= 2
     });
 
-    // From dev to staging: the change is shown, and a key confirms.
+    // A promotion from dev to staging: the screen shows the change, and a key confirms it.
     planner.pty.keys("gghhh");
     planner.pty.keys("P");
     planner.pty.shows("promote  cart");
@@ -109,7 +112,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     planner.pty.keys(ESC);
     planner.pty.hides("promote  cart");
 
-    // From staging to production: the user types its name.
+    // A promotion from staging to production: the user confirms it by typing the name of the environment.
     planner.pty.keys("l");
     planner.pty.keys("P");
     planner.pty.shows("type prod");
@@ -120,7 +123,8 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     planner.pty.keys(ESC);
     planner.pty.hides("promote  cart");
 
-    // A rollback to the last good release, with a hold in the same write, and the reason in the audit trail.
+    // A rollback to the last good release. The same write places a hold, and the audit trail contains the
+    // reason.
     planner.pty.keys("l");
     planner.pty.keys("R");
     planner.pty.shows("type prod");
@@ -139,7 +143,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     planner.pty.hides("rollback  cart");
     planner.pty.shows("1 held");
 
-    // The hold is lifted.
+    // The user removes the hold.
     planner.pty.keys("U");
     planner.pty.shows("type prod");
     planner.pty.hides("being rendered");
@@ -151,7 +155,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     planner.pty.keys(ESC);
     planner.pty.hides("1 held");
 
-    // Unused releases are deleted; the user types their number.
+    // Garbage collection: the user confirms it by typing the number of unused releases.
     let names = async || {
         let releases: Api<Release> = planner.shop.releases();
         let all = releases
@@ -179,7 +183,8 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     let after = names().await;
     assert_eq!(after.len(), before.len() - 1, "{after:?}");
 
-    // With work in progress, the program would not quit.
+    // The test waits for the end of the deletion, because the program does not quit while work is in
+    // progress.
     planner.pty.shows("1 deleted");
     planner.pty.keys(ESC);
     planner.pty.hides("matrix >");
@@ -190,7 +195,8 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
-/// On a repository a promotion by keys is one commit, and the header shows the number of commits.
+/// On a repository, a promotion by keys makes one commit, and the header shows the number of unpushed
+/// commits.
 pub async fn a_promotion_on_a_repository_is_a_commit(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     shop.pin("cart", "staging", "cart-1").await;
@@ -215,7 +221,7 @@ pub async fn a_promotion_on_a_repository_is_a_commit(target: Arc<Target>) {
     assert_eq!(target.git("status --porcelain"), "");
     pty.keys(ESC);
     pty.hides("promote  cart");
-    // A push needs its own command.
+    // The command `:push` pushes the commit.
     pty.keys(":push");
     pty.keys(ENTER);
     pty.shows("pushed main to origin");
@@ -227,7 +233,8 @@ pub async fn a_promotion_on_a_repository_is_a_commit(target: Arc<Target>) {
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
-/// Every way to leave the program restores the terminal; while it is suspended, the shell has the terminal.
+/// Every way to leave the program restores the terminal. While the program is suspended, the shell can use
+/// the terminal.
 pub async fn every_way_out(target: Arc<Target>) {
     use rustix::process::Signal;
     let shop = Shop::open(&target, &["cart"]).await;
@@ -263,7 +270,7 @@ pub async fn every_way_out(target: Arc<Target>) {
     assert!(!pty.screen().alternate_screen());
     pty.keys(ENTER);
     pty.shows("cart");
-    // The program misses this change while it is suspended, and shows it afterwards.
+    // The program does not see this change while it is suspended, but shows it afterwards.
     shop.pin("cart", "staging", "cart-3").await;
     pty.wait_for("cart at version 3", |screen| {
         let mut rows = screen.rows(0, 100);
@@ -274,7 +281,7 @@ pub async fn every_way_out(target: Arc<Target>) {
     assert!(ended.screen.contents().contains("ended 0"));
 }
 
-/// A move of the selection at 200x60 writes at most 2 KB.
+/// A move of the selection in a terminal of 200x60 writes at most 2 KB.
 pub async fn a_moved_selection_is_cheap(target: Arc<Target>) {
     let names: Vec<String> = (0..50).map(|n| format!("component-{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -304,11 +311,11 @@ pub async fn a_moved_selection_is_cheap(target: Arc<Target>) {
     planner.pty.ended();
 }
 
-/// A screenshot without a terminal is equal to the screen of a terminal, and a picture of it needs nothing
-/// else.
+/// `bowline screenshot`, which needs no terminal, prints the same screen as the terminal UI. Its SVG refers
+/// to no other file.
 pub async fn a_screen_without_a_terminal(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
-    // Without controllers nothing changes between the two.
+    // The test holds the lock of the controllers, so that the state does not change between the two screens.
     let _lock = bowline::controllers::lock::Lock::take(&target.home.path().join("store.db"));
     let mut pty = Pty::bowline(&target.flags(), target.home.path(), (100, 30));
     pty.shows("cart");

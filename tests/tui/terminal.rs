@@ -1,4 +1,4 @@
-//! Proofs about the terminal alone: the program always restores it.
+//! Tests of only the terminal: the program restores it, however it ends.
 
 use rustix::process::Signal;
 
@@ -16,7 +16,7 @@ fn echo(part: &str, size: (u16, u16)) -> (Pty, tempfile::TempDir) {
     (pty, home)
 }
 
-/// The program ends by itself.
+/// The program restores the terminal when it ends by itself.
 pub fn comes_back_at_the_end() {
     let (pty, _home) = echo("answers", (80, 24));
     pty.keys("q");
@@ -25,7 +25,7 @@ pub fn comes_back_at_the_end() {
     assert_eq!(ended.screen.contents(), "", "the first screen is as it was");
 }
 
-/// The program distinguishes the answers of the terminal from typed keys.
+/// The program distinguishes answers of the terminal, such as the background colour, from typed keys.
 pub fn tells_what_comes_from_it() {
     let (mut pty, _home) = echo("answers", (80, 24));
     pty.shows("background(rgb { red: 16, green: 16, blue: 20 })");
@@ -45,7 +45,7 @@ pub fn tells_what_comes_from_it() {
     assert!(bytes.windows(copied.len()).any(|part| part == copied));
 }
 
-/// A panic restores the terminal before it prints.
+/// After a panic, the program restores the terminal before it prints the message.
 pub fn comes_back_after_a_panic() {
     for (key, message) in [("p", "on purpose"), ("t", "in a task, on purpose")] {
         let (pty, _home) = echo("answers", (80, 24));
@@ -64,7 +64,7 @@ pub fn comes_back_after_a_panic() {
     }
 }
 
-/// So does an abort, by the program itself or by another process.
+/// The terminal is restored after an abort of the program, by itself or by another process.
 pub fn comes_back_after_an_abort() {
     let (pty, _home) = echo("deaf", (80, 24));
     pty.keys("a");
@@ -77,7 +77,7 @@ pub fn comes_back_after_an_abort() {
     assert_eq!(ended.status.signal(), Some("Aborted"), "{:?}", ended.status);
 }
 
-/// The program receives signals, and they end it even if it ignores them.
+/// A signal ends the program and restores the terminal, even if the program does not react to the signal.
 pub fn comes_back_after_a_signal() {
     for (signal, name) in [
         (Signal::TERM, "Terminated"),
@@ -100,12 +100,13 @@ pub fn comes_back_after_a_signal() {
     assert!(!ended.screen.contents().contains("ended in order"));
 }
 
-/// While the program is suspended, the shell has its terminal; afterwards everything is drawn again.
+/// While the program is suspended, the shell can use the terminal. When it continues, the program draws
+/// everything again.
 pub fn sleeps_and_wakes() {
     let home = tempfile::tempdir().unwrap();
     let program = std::env::current_exe().unwrap();
     for how in ["key", "signal"] {
-        // A shell with job control.
+        // The script runs in a shell with job control.
         let script = format!(
             "{} --play answers; echo asleep; read line; fg; echo ended $?",
             program.display()
@@ -135,7 +136,7 @@ pub fn sleeps_and_wakes() {
         let ended = pty.ended();
         assert!(ended.screen.contents().contains("ended 0"));
     }
-    // Without a shell, nobody could resume the program, so it does not suspend.
+    // Without a shell nobody could resume the program, so it does not suspend itself.
     let (mut pty, _home) = echo("answers", (80, 24));
     pty.keys("z");
     pty.shows("slept: false");
@@ -143,7 +144,7 @@ pub fn sleeps_and_wakes() {
     pty.ended();
 }
 
-/// A burst of keys causes few frames.
+/// The program handles a burst of keys with few frames.
 pub fn draws_a_burst_at_once() {
     let (mut pty, _home) = echo("answers", (80, 24));
     pty.keys(&"j".repeat(3000));

@@ -1,4 +1,4 @@
-//! Compiles a source text into a bounded tree.
+//! Compiles the source text of an expression to a tree, and checks the limits on its size.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use super::parser;
 use super::tree::{Call, Constant, Field, Loop, LoopKind, Node, Operator};
 use super::{Bound, CelError, Limits, SyntaxError, TextFunction};
 
-/// Compiles an expression. Returns its tree and the variables that it needs: the names that are neither types nor
-/// variables of its own loops.
+/// Compiles an expression. Returns its tree and the names that its caller must bind: all names except types
+/// and loop variables.
 pub(super) fn compile(
     dialect: Dialect,
     source: &str,
@@ -29,7 +29,8 @@ fn parse(
     source: &str,
     limits: &Limits,
 ) -> Result<(Node, BTreeSet<String>), CelError> {
-    // Without the parser's macros, loops are parsed as calls, and this module turns them into its own loops.
+    // The parser's macros are off, so that it parses loops as calls. The builder converts these calls to
+    // loops.
     let parsed = cel::Env::default()
         .parser()
         .enable_ident_escape_syntax(true)
@@ -62,7 +63,7 @@ fn parse(
     Ok((node, builder.names))
 }
 
-/// The set of functions that an expression may call.
+/// The set of functions that an expression may call: those of Kubernetes, or also those of templates.
 #[derive(Clone, Copy)]
 pub(super) enum Dialect {
     Kubernetes,
@@ -396,7 +397,7 @@ fn field(name: &str) -> Field {
     }
 }
 
-/// Decodes a property name that is escaped as in CRD rules: `a__dot__b` becomes `a.b`.
+/// Decodes an escaped property name of a CRD rule: `a__dot__b` becomes `a.b`.
 fn unescape(field: &str) -> String {
     if !field.contains("__") {
         return field.to_owned();

@@ -1,4 +1,4 @@
-//! Evaluates the tree, and charges every step to the budget.
+//! Evaluates the tree of an expression, and charges every step to the budget.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,11 +11,10 @@ use super::tree::{Constant, Field, Node, Operator};
 use super::value::{Key, Text, Val};
 use super::{AccessQuery, Binding, Bindings, Bound, Budget, CelError, Limits};
 
-/// The largest nesting depth of one evaluation. A policy variable is evaluated inside the expression that uses it,
-/// so the depths of variables that refer to each other add up.
+/// The largest nesting depth of one evaluation. The evaluation of a policy variable happens inside the
+/// expression that uses it, so the depths of variables that refer to each other add up.
 const TOTAL_DEPTH: usize = 200;
 
-/// Evaluates a tree.
 pub(super) fn evaluate(
     root: &Node,
     limits: &Limits,
@@ -30,7 +29,7 @@ pub(super) fn evaluate(
     result
 }
 
-/// Evaluates a tree for a template, in which an empty optional means a missing value.
+/// Evaluates the tree of a template expression; None if the result is an empty optional.
 pub(super) fn evaluate_template(
     root: &Node,
     limits: &Limits,
@@ -47,14 +46,14 @@ pub(super) fn evaluate_template(
 
 pub(super) type Evaluated<'a> = Result<Val<'a>, CelError>;
 
-/// One evaluation: its budget, and the variables of the enclosing loops.
+/// The state of one evaluation: its budget, and the variables of the enclosing loops.
 pub(super) struct Evaluation<'a> {
     pub(super) bindings: &'a Bindings<'a>,
     pub(super) meter: Meter,
     pub(super) scope: Vec<(&'a str, Val<'a>)>,
     variables: Vec<Option<Evaluated<'a>>>,
-    /// The number of policy variables, from the first, that the current expression may use: an expression of a
-    /// variable may use only the variables before it.
+    /// The number of policy variables that the current expression may use. A policy variable may use only the
+    /// variables before it.
     visible: usize,
     depth: usize,
 }
@@ -71,8 +70,8 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Evaluates a node. Its branches are separate functions, so that this stack frame, which exists once per
-    /// level, stays small.
+    /// Evaluates a node. This function is recursive, so its branches are separate functions, which keeps its
+    /// stack frame small.
     pub(super) fn node(&mut self, node: &'a Node) -> Evaluated<'a> {
         self.meter.step(1)?;
         if self.depth >= TOTAL_DEPTH {
@@ -182,8 +181,8 @@ impl<'a> Evaluation<'a> {
                 let query = self.bindings.request_resource.clone();
                 Ok(query.map(|query| Val::Access(Rc::new(query))))
             }
-            // A scalar or null has no fields, as in Kubernetes. The caller decides whether a missing field is an
-            // error.
+            // As in Kubernetes, a scalar or null has no fields. The caller decides whether a missing field is
+            // an error.
             _ => Ok(None),
         }
     }
@@ -253,8 +252,9 @@ impl<'a> Evaluation<'a> {
         self.decide(left, right, true)
     }
 
-    /// Evaluates `&&` or `||`. `settles` is the value of one side that decides the result: false for `&&`, true
-    /// for `||`. If one side decides, a failure of the other side is ignored, unless it exceeded a limit.
+    /// Evaluates `&&` or `||`. `settles` is the value that decides the result if one side has it: false for
+    /// `&&`, true for `||`. If one side decides, an error of the other side is ignored, unless the error is
+    /// an exceeded limit.
     fn decide(&mut self, left: &'a Node, right: &'a Node, settles: bool) -> Evaluated<'a> {
         let left = match self.truth(left) {
             Ok(is) if is == settles => return Ok(Val::Bool(settles)),
@@ -387,7 +387,7 @@ fn show_key(key: &Val<'_>) -> String {
     }
 }
 
-/// Shortens text for a message.
+/// Shortens a text to 60 characters for a message.
 fn shown(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((at, _)) => format!("{}…", &text[..at]),

@@ -1,28 +1,30 @@
-//! Evaluates CEL expressions of other people under limits on steps, memory and time.
+//! Evaluates untrusted CEL expressions under limits on steps, memory and time.
 //!
-//! CRD rules, admission policies and templates contain such expressions. The `cel` crate parses them; this
-//! crate evaluates them. The interpreter of the `cel` crate has no limits and cannot be stopped: four nested
-//! loops over 300 items took more than 30 seconds, and a sum of 10,000 terms overflowed the stack. So this
-//! crate turns the parsed tree into its own tree. The evaluation counts each step and each byte that it
-//! allocates, and stops at the first limit with [`CelError::Limit`]; `||` does not absorb that error.
+//! CRD rules, admission policies and templates contain such expressions. The `cel` crate parses them, and
+//! this crate evaluates them. The interpreter of the `cel` crate has no limits and cannot be stopped: four
+//! nested loops over 300 items took more than 30 seconds, and a sum of 10,000 terms overflowed the stack.
+//! This crate converts the parsed tree to its own tree. It counts each step of the evaluation and each byte
+//! that it allocates, and stops at the first exceeded limit with [`CelError::Limit`]; `||` does not hide that
+//! error.
 //!
-//! - Parsing runs on a thread with a large stack. The length of the source is checked before it, the number
-//!   of nodes, the depth and the nesting of loops after it.
+//! - Parsing runs on a thread with a large stack. The length of the source is checked before parsing; the
+//!   number of nodes, the depth and the nesting of loops are checked after parsing.
 //! - Evaluation runs on the caller's thread with a small stack, because the depth of the tree is limited. It
 //!   borrows the bindings and does not copy them.
 //!
-//! Values are JSON: integers are `int`, other numbers `double`, and `1 == 1.0`. A missing key is an error. If
-//! a value is bound with a schema, strings of the formats `date-time`, `duration` and `byte` have the types
-//! that Kubernetes gives them, and lists of type `set` and `map` are equal in any order.
+//! Values are JSON: integers are `int`, other numbers are `double`, and `1 == 1.0`. A missing key is an
+//! error. If a value is bound with a schema, strings of the formats `date-time`, `duration` and `byte` have
+//! the types that Kubernetes gives them, and the equality of lists of type `set` and `map` ignores their
+//! order.
 //!
 //! CRD rules write property names that are not CEL identifiers in an escaped form: `__dot__`, `__dash__`,
 //! `__slash__`, `__underscores__`, and `__namespace__` and the other reserved words. If a bound schema
-//! declares the properties of an object, an escaped field names the property with the unescaped name and no
-//! other. In all other expressions, including policies, a field is not unescaped.
+//! declares the properties of an object, an escaped field name selects only the property with the unescaped
+//! name. All other expressions, including policies, do not unescape field names.
 //!
 //! Supported: the standard library, macros with one and two variables, optionals, the extensions for strings,
-//! lists, sets, math, base64 and regex, quantities, the authorizer. Not supported: protobuf messages, URLs, IP
-//! addresses, semantic versions, named formats.
+//! lists, sets, math, base64 and regex, quantities, the authorizer. Not supported: protobuf messages, URLs,
+//! IP addresses, semantic versions, named formats.
 
 #![warn(missing_docs)]
 
@@ -53,13 +55,13 @@ pub use functions::double_text;
 pub struct Limits {
     /// The largest length of the source, in bytes.
     pub source: usize,
-    /// The largest number of nodes of the expression.
+    /// The largest number of nodes in the expression.
     pub nodes: usize,
-    /// The largest nesting depth of the expression; `a + b + c` counts each `+`.
+    /// The largest nesting depth of the expression. `a + b + c` has depth 3, because each `+` adds a level.
     pub depth: usize,
     /// The largest nesting depth of loops (`all`, `map`, ...).
     pub loops: usize,
-    /// The largest number of items of one loop.
+    /// The largest number of items over which one loop may run.
     pub range: usize,
     /// The largest number of steps of one evaluation.
     pub steps: u64,
@@ -67,7 +69,7 @@ pub struct Limits {
     pub memory: usize,
     /// The largest size of the result as JSON, in bytes.
     pub output: usize,
-    /// The longest time of one evaluation.
+    /// The longest time that one evaluation may take.
     pub deadline: Duration,
 }
 
@@ -90,23 +92,24 @@ impl Default for Limits {
 /// The limit that stopped a compilation or an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// [`Limits::source`].
+    /// The source text is longer than [`Limits::source`].
     Source,
-    /// [`Limits::nodes`].
+    /// The expression has more nodes than [`Limits::nodes`].
     Nodes,
-    /// [`Limits::depth`].
+    /// The expression is nested deeper than [`Limits::depth`], or policy variables that use each other are
+    /// nested too deep.
     Depth,
-    /// [`Limits::loops`].
+    /// Loops are nested deeper than [`Limits::loops`].
     Loops,
-    /// [`Limits::range`].
+    /// A loop runs over more items than [`Limits::range`].
     Range,
-    /// [`Limits::steps`].
+    /// The evaluation needs more steps than [`Limits::steps`].
     Steps,
-    /// [`Limits::memory`].
+    /// The evaluation allocates more bytes than [`Limits::memory`].
     Memory,
-    /// [`Limits::output`].
+    /// The result is larger than [`Limits::output`].
     Output,
-    /// [`Limits::deadline`].
+    /// The evaluation takes longer than [`Limits::deadline`].
     Deadline,
 }
 
@@ -132,28 +135,28 @@ pub enum CelError {
     /// The source is not valid CEL.
     #[error("cannot read the expression: {0}")]
     Syntax(SyntaxError),
-    /// The expression uses a function or a syntax that is not supported.
+    /// The expression uses an unsupported function or syntax.
     #[error("cannot read the expression: {0}")]
     Unknown(String),
-    /// A limit is exceeded; no part of the expression can catch this.
+    /// A limit is exceeded. The expression cannot catch this error.
     #[error("{bound} (limit {limit}); simplify the expression or make its input smaller")]
     Limit {
-        /// The limit.
+        /// The limit that was exceeded.
         bound: Bound,
-        /// The value of the limit.
+        /// The value of the limit, in its own unit; the deadline is in milliseconds.
         limit: u64,
     },
-    /// The evaluation failed on these values.
+    /// The evaluation failed for the bound values, for example at a missing key.
     #[error("{0}")]
     Failed(String),
 }
 
-/// A syntax error, with its position if the parser gives it.
+/// A syntax error, with its position if the parser reports one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
     /// The message of the parser.
     pub message: String,
-    /// The line and the column, both from 1.
+    /// The line and the column of the error, both counted from 1.
     pub place: Option<(usize, usize)>,
 }
 
@@ -167,12 +170,12 @@ impl std::fmt::Display for SyntaxError {
 }
 
 impl CelError {
-    /// Returns whether the reason is an exceeded limit.
+    /// Returns whether the error is an exceeded limit.
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::Limit { .. })
     }
 
-    /// Returns the exceeded limit; None if the reason is another one.
+    /// Returns the exceeded limit; None for all other errors.
     pub fn bound(&self) -> Option<Bound> {
         match self {
             Self::Limit { bound, .. } => Some(*bound),
@@ -199,7 +202,7 @@ impl CelError {
     }
 }
 
-/// A permission query of an expression to the authorizer.
+/// A permission query that an expression sends to the authorizer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccessQuery {
     /// The verb of the permission.
@@ -208,23 +211,24 @@ pub struct AccessQuery {
     pub group: String,
     /// The plural name of the resource.
     pub resource: String,
-    /// The subresource; empty for none.
+    /// The subresource; empty for the resource itself.
     pub subresource: String,
     /// The namespace; empty for all namespaces.
     pub namespace: String,
-    /// The name of the object; empty for any.
+    /// The name of the object; empty for all objects.
     pub name: String,
-    /// The URL path, for queries that are not about a resource.
+    /// The URL path, for a query that is not about a resource.
     pub path: Option<String>,
-    /// The namespace and name of the service account in question; None for the user of the request.
+    /// The namespace and name of a service account, if the query is about its permissions; None for the user
+    /// of the request.
     pub service_account: Option<(String, String)>,
 }
 
-/// Returns whether the permission in a query is granted. The type is a reference, so that the function may borrow
-/// a store.
+/// A function that returns whether a permission is granted. The type is a reference, so that the function may
+/// borrow a store.
 pub type Authorizer<'b> = &'b dyn Fn(&AccessQuery) -> bool;
 
-/// The variables of an expression, borrowed for one evaluation.
+/// The variables that an expression can use, borrowed for one evaluation.
 #[derive(Default)]
 pub struct Bindings<'b> {
     values: BTreeMap<Cow<'b, str>, Binding<'b>>,
@@ -239,7 +243,7 @@ enum Binding<'b> {
 }
 
 impl<'b> Bindings<'b> {
-    /// Returns bindings without any variable.
+    /// Creates bindings without variables.
     pub fn new() -> Self {
         Self::default()
     }
@@ -258,19 +262,21 @@ impl<'b> Bindings<'b> {
         self
     }
 
-    /// Binds a variable to a value with an OpenAPI schema, which gives the types of its parts.
+    /// Binds a variable to a value with an OpenAPI schema. The schema determines the types of strings and
+    /// lists in the value.
     pub fn with_schema(mut self, name: &'b str, value: &'b Value, schema: &'b Value) -> Self {
         let bound = Binding::Present(Cow::Borrowed(value), Some(schema));
         self.values.insert(Cow::Borrowed(name), bound);
         self
     }
 
-    /// Binds a variable to null, for a value that does not exist (`oldObject` of a creation).
+    /// Binds a variable to null, for a value that does not exist, such as `oldObject` when an object is
+    /// created.
     pub fn with_absent(self, name: &'b str) -> Self {
         self.with_owned(name, Value::Null)
     }
 
-    /// Binds a variable to a CEL optional (`oldSelf` with `optionalOldSelf`).
+    /// Binds a variable to a CEL optional, such as `oldSelf` of a rule with `optionalOldSelf`.
     pub fn with_optional(
         mut self,
         name: &'b str,
@@ -282,27 +288,27 @@ impl<'b> Bindings<'b> {
         self
     }
 
-    /// Adds `variables.NAME`. It is evaluated at its first use, within the limits of the expression that uses
-    /// it, and sees the variables that were added before it.
+    /// Adds the policy variable `variables.NAME`. The expression evaluates it at its first use, within its
+    /// own limits. A policy variable can use the policy variables that were added before it.
     pub fn with_variable(mut self, name: &'b str, program: &'b Program) -> Self {
         self.variables.push((name, program));
         self
     }
 
-    /// Lets the expression query the authorizer.
+    /// Adds an authorizer, which answers the permission queries of the expression.
     pub fn with_authorizer(mut self, authorizer: Authorizer<'b>) -> Self {
         self.authorizer = Some(authorizer);
         self
     }
 
-    /// Sets the query of `authorizer.requestResource`.
+    /// Sets the permission query behind `authorizer.requestResource`.
     pub fn with_request_resource(mut self, query: AccessQuery) -> Self {
         self.request_resource = Some(query);
         self
     }
 }
 
-/// A budget that several evaluations share, so that many cheap rules are limited too.
+/// A budget that several evaluations share, so that many cheap rules together are limited too.
 #[derive(Debug, Clone)]
 pub struct Budget {
     steps: u64,
@@ -312,7 +318,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Creates a budget of `steps` evaluation steps, which ends after `deadline`, counted from now.
+    /// Creates a budget of `steps` steps, which also ends when the time `deadline` has passed from now.
     pub fn new(steps: u64, deadline: Duration) -> Self {
         Self {
             steps,
@@ -322,7 +328,7 @@ impl Budget {
         }
     }
 
-    /// Limits the results of all evaluations together, in bytes of JSON.
+    /// Limits the size of the results of all evaluations together, in bytes of JSON.
     pub fn with_output(self, bytes: usize) -> Self {
         Self {
             output: bytes,
@@ -330,21 +336,21 @@ impl Budget {
         }
     }
 
-    /// Returns whether the deadline is over.
+    /// Returns whether the deadline has passed.
     pub fn is_late(&self) -> bool {
         self.ends.is_some_and(|ends| Instant::now() > ends)
     }
 
-    /// Returns whether no steps are left.
+    /// Returns whether all steps are used.
     pub fn is_spent(&self) -> bool {
         self.steps == 0
     }
 }
 
-/// A function that converts a text to another text, for [`Program::compile_template`].
+/// A template function that converts a text to another text; see [`Program::compile_template`].
 pub type TextFunction = fn(&str) -> String;
 
-/// A compiled expression; cheap to clone, usable from any thread.
+/// A compiled expression. It is cheap to clone and can be used from any thread.
 #[derive(Debug, Clone)]
 pub struct Program(Arc<Compiled>);
 
@@ -357,14 +363,14 @@ struct Compiled {
 }
 
 impl Program {
-    /// Parses an expression and checks its limits.
+    /// Compiles an expression that may call the functions of Kubernetes.
     pub fn compile(source: &str, limits: &Limits) -> Result<Self, CelError> {
         Self::compile_for(compile::Dialect::Kubernetes, source, limits)
     }
 
-    /// Parses an expression of a template. In addition to the functions of Kubernetes, it has `omit()` (an
-    /// empty optional), `merge(a, b)` of maps, and the given functions by name: each joins its arguments with
-    /// `-` and converts the text.
+    /// Compiles a template expression. It may also call `omit()` (an empty optional), `merge(a, b)` for maps,
+    /// and the given functions by their names. A given function joins its arguments with `-` and converts the
+    /// joined text.
     pub fn compile_template(
         source: &str,
         limits: &Limits,
@@ -392,31 +398,31 @@ impl Program {
         &self.0.source
     }
 
-    /// Returns the variables that the expression needs, sorted.
+    /// Returns the names that the caller must bind, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.names.iter().map(String::as_str)
     }
 
-    /// Returns whether the expression needs a variable.
+    /// Returns whether the expression uses a variable.
     pub fn uses(&self, name: &str) -> bool {
         self.0.names.contains(name)
     }
 
-    /// Returns the chains of fields that the expression selects from a variable, such as `a`, `b` for
-    /// `self.a.b`; leaves out fields that are selected through an index or a loop.
+    /// Returns the chains of fields that the expression selects from a variable, such as `[a, b]` for
+    /// `self.a.b`. Fields that are selected through an index or a loop are not included.
     pub fn selections(&self, name: &str) -> Vec<Vec<&str>> {
         select::chains(&self.0.root, name)
     }
 
-    /// Evaluates the expression. In the result, an empty optional becomes null, times and durations become
-    /// strings, bytes become base64.
+    /// Evaluates the expression with its own limits. The result is JSON: an empty optional becomes null,
+    /// times and durations become strings, bytes become base64.
     pub fn evaluate(&self, bindings: &Bindings<'_>) -> Result<Value, CelError> {
         let limits = &self.0.limits;
         let mut budget = Budget::new(limits.steps, limits.deadline);
         self.evaluate_within(bindings, &mut budget)
     }
 
-    /// Evaluates the expression within its own limits and a shared budget.
+    /// Evaluates the expression with its own limits and within a shared budget.
     pub fn evaluate_within(
         &self,
         bindings: &Bindings<'_>,
@@ -425,8 +431,8 @@ impl Program {
         eval::evaluate(&self.0.root, &self.0.limits, bindings, budget)
     }
 
-    /// Evaluates an expression of a template; None if the result is an empty optional. Empty optionals are
-    /// also left out of the maps and lists in the result.
+    /// Evaluates a template expression; None if the result is an empty optional. Maps and lists in the result
+    /// do not contain their empty optionals.
     pub fn evaluate_template(
         &self,
         bindings: &Bindings<'_>,
@@ -435,7 +441,7 @@ impl Program {
         eval::evaluate_template(&self.0.root, &self.0.limits, bindings, budget)
     }
 
-    /// Evaluates an expression whose result must be a boolean.
+    /// Evaluates the expression, which must return a boolean. Any other result is an error.
     pub fn holds(&self, bindings: &Bindings<'_>, budget: &mut Budget) -> Result<bool, CelError> {
         match self.evaluate_within(bindings, budget)? {
             Value::Bool(holds) => Ok(holds),

@@ -1,4 +1,5 @@
-//! The macros that loop over lists and maps; each iteration is charged like any other step.
+//! The CEL macros that loop over lists and maps, such as `all` and `map`. Each iteration is charged to the
+//! budget.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -47,7 +48,7 @@ impl<'a> Evaluation<'a> {
         outcome.finish()
     }
 
-    /// Runs one iteration; returns true if the remaining iterations cannot change the result.
+    /// Runs one iteration of a loop; returns true if the remaining iterations cannot change the result.
     fn turn(
         &mut self,
         looped: &'a Loop,
@@ -150,7 +151,6 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// The intermediate result of a loop.
 enum Outcome<'a> {
     All {
         failure: Option<CelError>,
@@ -161,13 +161,14 @@ enum Outcome<'a> {
     One {
         found: usize,
     },
-    /// If `keep` is true, collects the items for which the body is true; otherwise collects the values of the
-    /// body.
+    /// The result is a list. If `keep` is true, it contains the items for which the body is true; otherwise
+    /// it contains the values of the body.
     List {
         items: Vec<Val<'a>>,
         keep: bool,
     },
-    /// If `whole` is true, the body returns map entries; otherwise it returns the new value of the current key.
+    /// The result is a map. If `whole` is true, the body returns map entries; otherwise the body returns the
+    /// new value of the current key.
     Map {
         entries: BTreeMap<Key<'a>, Val<'a>>,
         whole: bool,

@@ -1,4 +1,4 @@
-//! Counts the work of an evaluation, and stops it at a limit.
+//! Counts the steps and bytes of an evaluation, and stops the evaluation at a limit.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use super::{Bound, Budget, CelError, Limits};
 /// The number of steps between two checks of the clock, because a check costs more than a step.
 const CLOCK_EVERY: u64 = 1024;
 
-/// The budget of one evaluation.
+/// The steps and bytes that one evaluation has used.
 pub(super) struct Meter {
     limits: Limits,
     most: u64,
@@ -38,13 +38,13 @@ impl Meter {
         }
     }
 
-    /// Subtracts the used steps and bytes from a budget that several evaluations share.
+    /// Subtracts the used steps and output bytes from a budget that several evaluations share.
     pub(super) fn settle(&self, budget: &mut Budget) {
         budget.steps = budget.steps.saturating_sub(self.steps);
         budget.output = budget.output.saturating_sub(self.output);
     }
 
-    /// Charges for work before it is done.
+    /// Charges steps before the work is done.
     pub(super) fn step(&mut self, steps: u64) -> Result<(), CelError> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > self.most {
@@ -60,12 +60,12 @@ impl Meter {
         Ok(())
     }
 
-    /// Charges for reading a text.
+    /// Charges the steps for reading a text of this many bytes.
     pub(super) fn scan(&mut self, bytes: usize) -> Result<(), CelError> {
         self.step(1 + bytes as u64 / 32)
     }
 
-    /// Charges for bytes before they are allocated.
+    /// Charges an allocation before it is made.
     pub(super) fn make(&mut self, bytes: usize) -> Result<(), CelError> {
         self.memory = self.memory.saturating_add(bytes);
         if self.memory > self.limits.memory {
@@ -74,7 +74,7 @@ impl Meter {
         self.step(1 + bytes as u64 / 128)
     }
 
-    /// Charges for bytes of the result.
+    /// Charges bytes of the JSON result.
     pub(super) fn output(&mut self, bytes: usize) -> Result<(), CelError> {
         self.output = self.output.saturating_add(bytes);
         match self.output > self.limits.output {
@@ -83,7 +83,7 @@ impl Meter {
         }
     }
 
-    /// Checks the number of items of a loop against the limit.
+    /// Compares the number of items of a loop with the limit.
     pub(super) fn range(&self, items: usize) -> Result<(), CelError> {
         match items > self.limits.range {
             true => Err(CelError::limit(Bound::Range, self.limits.range)),

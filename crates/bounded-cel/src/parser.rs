@@ -1,8 +1,9 @@
-//! Threads for the parser, which needs a very large stack.
+//! Runs the parser of the `cel` crate on threads with a very large stack.
 //!
-//! The parser recurses once per step of a chain like `a.b.c`: less than 4 KiB of stack per byte of source,
-//! measured unoptimised. A level of brackets needs some hundred KiB, and the parser accepts 96 levels. A
-//! thread with such a stack costs more than parsing a normal expression, so a few threads are reused.
+//! The parser recurses for each step of a chain like `a.b.c` and needs up to 4 KiB of stack per byte of
+//! source in a debug build. A level of brackets needs some hundred KiB, and the parser accepts 96 levels.
+//! Starting a thread with such a stack costs more than parsing a normal expression, so a few threads are
+//! reused.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,23 +14,23 @@ const STACK_PER_BYTE: usize = 8 << 10;
 const STACK_AT_LEAST: usize = 64 << 20;
 /// The longest source, in bytes, that a reused thread can parse.
 const LONGEST: usize = 16 << 10;
-/// The number of threads to keep.
+/// The largest number of idle threads that are kept for reuse.
 const KEPT: usize = 4;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The channels to the parser threads that have no job.
+/// The channels to idle parser threads.
 static IDLE: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 
-/// Runs work for a source of this length on a thread with a large enough stack; the error says why no thread
-/// could be started.
+/// Runs `work` for a source of `length` bytes on a thread with a large enough stack. Fails with the reason if
+/// no thread can be started.
 pub(super) fn run<T: Send + 'static>(
     length: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {
     let (give, take) = channel();
     let job: Job = Box::new(move || {
-        // The parsed tree is dropped here too, because dropping recurses like parsing.
+        // The job also drops the parsed tree on this thread, because dropping is as recursive as parsing.
         let _ = give.send(catch_unwind(AssertUnwindSafe(work)));
     });
     let worker = match length <= LONGEST {
@@ -56,7 +57,7 @@ fn idle() -> std::sync::MutexGuard<'static, Vec<Sender<Job>>> {
     IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread that works until its sender is dropped.
+/// Starts a parser thread, which ends when its sender is dropped.
 fn start(length: usize) -> Result<Sender<Job>, String> {
     let (worker, jobs): (Sender<Job>, Receiver<Job>) = channel();
     let stack = STACK_AT_LEAST.saturating_add(length.max(LONGEST).saturating_mul(STACK_PER_BYTE));

@@ -1,8 +1,9 @@
-//! Finds the fields that an expression selects from a variable, to compare them with the declared fields.
+//! Finds the fields that an expression selects from a variable, so that a caller can compare them with a
+//! schema.
 
 use super::tree::{Loop, Node};
 
-/// Returns the chains of fields (`a.b` of `self.a.b`) that are selected from a variable.
+/// Returns the chains of field names that the expression selects from a variable: `[a, b]` for `self.a.b`.
 pub(super) fn chains<'n>(root: &'n Node, name: &str) -> Vec<Vec<&'n str>> {
     let mut found = Vec::new();
     visit(root, name, &mut found);

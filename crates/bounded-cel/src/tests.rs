@@ -584,7 +584,7 @@ fn bombs_end_at_a_limit() {
             Bound::Steps,
         ),
     ] {
-        // Without a deadline, so that a slow machine reaches the same limit.
+        // Without a deadline, a slow machine reaches the same limit as a fast one.
         let limits = Limits {
             deadline: Duration::MAX,
             ..Limits::default()
@@ -640,7 +640,7 @@ fn a_deadline_ends_an_evaluation() {
 
 #[test]
 fn the_deepest_expression_fits_a_small_stack() {
-    // Tokio's threads have 2 MiB of stack; a quarter of it must be enough, unoptimised.
+    // Threads of Tokio have 2 MiB of stack; a debug build must need at most a quarter of it.
     let worker = std::thread::Builder::new().stack_size(512 << 10).spawn(|| {
         let sum = format!("1{}", "+1".repeat(98));
         let lists = format!("{}1{}", "[".repeat(40), "]".repeat(40));
@@ -649,7 +649,7 @@ fn the_deepest_expression_fits_a_small_stack() {
         for source in [sum, lists, calls, choices] {
             run(&source, &Bindings::new()).unwrap();
         }
-        // Variables refer to each other until the limit on the sum of their depths is reached.
+        // Variables refer to each other until the sum of their depths exceeds the limit.
         let limits = Limits::default();
         let first = Program::compile("1", &limits).unwrap();
         let next = Program::compile(&format!("variables.v{}", "+ 1".repeat(50)), &limits).unwrap();

@@ -1,4 +1,5 @@
-//! The tree that is evaluated: functions are resolved, constants are parsed, and the nesting is limited.
+//! The tree of a compiled expression: functions are resolved, constants are parsed, and the nesting is
+//! limited.
 
 use super::functions::{Function, Pattern};
 
@@ -30,7 +31,7 @@ pub(super) enum Operator {
     In,
 }
 
-/// A field name as the source writes it, and the property name that it stands for if it is escaped.
+/// A field name as the source contains it, and the unescaped property name if the field name is escaped.
 #[derive(Debug)]
 pub(super) struct Field {
     pub written: String,
@@ -64,7 +65,8 @@ pub(super) enum Node {
     Negate(Box<Node>),
     Choose(Box<[Node; 3]>),
     Binary(Operator, Box<[Node; 2]>),
-    /// The items. The boolean is true for an optional item (`[?x]`), which is left out if it is an empty optional.
+    /// A list literal. The boolean is true for an optional item (`[?x]`), which is left out if it is an empty
+    /// optional.
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
     Loop(Box<Loop>),
@@ -74,9 +76,9 @@ pub(super) enum Node {
 #[derive(Debug)]
 pub(super) struct Call {
     pub function: Function,
-    /// The arguments; the receiver, if there is one, comes first.
+    /// The arguments; the receiver of a member call is the first one.
     pub args: Vec<Node>,
-    /// The compiled regular expression; None if the source does not contain it as a literal.
+    /// The compiled regular expression; None if the pattern is not a literal.
     pub pattern: Option<Pattern>,
 }
 
@@ -87,11 +89,11 @@ pub(super) enum LoopKind {
     ExistsOne,
     Map,
     Filter,
-    /// Converts a list or a map to a list, by key and value.
+    /// Converts a list or a map to a list; the body gets the index or key and the value.
     TransformList,
     TransformMap,
     TransformMapEntry,
-    /// Converts the value of an optional, if it has one.
+    /// Converts the value of an optional; an empty optional stays empty.
     OptMap,
     OptFlatMap,
 }
@@ -101,7 +103,7 @@ pub(super) struct Loop {
     pub kind: LoopKind,
     pub range: Node,
     pub variable: String,
-    /// The second variable. If it is set, the first variable is the index or key.
+    /// The second variable; if it is set, the first variable is the index or key.
     pub value_variable: Option<String>,
     pub filter: Option<Node>,
     pub body: Node,

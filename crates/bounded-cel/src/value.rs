@@ -1,4 +1,4 @@
-//! Values during an evaluation: JSON is borrowed, new values are reference-counted.
+//! The values of an evaluation: input JSON is borrowed, new values are reference-counted.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl Ord for Text<'_> {
     }
 }
 
-/// A key of a map. A `uint` that fits into an `int` is stored as [`Key::Int`], so that `1` and `1u` are the same
+/// A map key. A `uint` that fits into an `int` is stored as [`Key::Int`], so that `1` and `1u` are the same
 /// key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key<'a> {
@@ -70,7 +70,7 @@ pub(super) enum Val<'a> {
     Double(f64),
     Text(Text<'a>),
     Bytes(Rc<[u8]>),
-    /// An array or an object, never a scalar, with its schema if it is known.
+    /// A JSON array or object, never a scalar; the second field is its schema, if the schema is known.
     Json(&'a Value, Option<&'a Value>),
     List(Rc<Vec<Val<'a>>>),
     Map(Rc<BTreeMap<Key<'a>, Val<'a>>>),
@@ -80,15 +80,15 @@ pub(super) enum Val<'a> {
     Type(&'static str),
     Optional(Option<Rc<Val<'a>>>),
     Quantity(Quantity),
-    /// The authorizer, with the query that is built so far.
+    /// The authorizer, with the permission query that the expression has built so far.
     Access(Rc<AccessQuery>),
     Decision(bool),
-    /// The name `variables` of a policy, before a field is selected from it.
+    /// The name `variables` itself, before the expression selects a field of it.
     Variables,
 }
 
 impl<'a> Val<'a> {
-    /// Wraps JSON, and gives scalars the types of their schema.
+    /// Converts JSON to a value; the schema determines the types of scalars.
     pub(super) fn json(value: &'a Value, schema: Option<&'a Value>) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -162,7 +162,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns the number of items; None if this is not a list.
+    /// Returns the number of items in a list; None if the value is not a list.
     pub(super) fn list_len(&self) -> Option<usize> {
         match self {
             Self::List(items) => Some(items.len()),
@@ -171,7 +171,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns the item at an index of a list; None if there is none.
+    /// Returns the item at an index of a list; None if the value is not a list or has no item there.
     pub(super) fn item(&self, at: usize) -> Option<Val<'a>> {
         match self {
             Self::List(items) => items.get(at).cloned(),
@@ -182,12 +182,12 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns the items of a list; no items for other values.
+    /// Returns the items of a list; an empty iterator for other values.
     pub(super) fn items(&self) -> impl Iterator<Item = Val<'a>> {
         (0..self.list_len().unwrap_or(0)).filter_map(|at| self.item(at))
     }
 
-    /// Returns the number of entries; None if this is not a map.
+    /// Returns the number of entries in a map; None if the value is not a map.
     pub(super) fn map_len(&self) -> Option<usize> {
         match self {
             Self::Map(map) => Some(map.len()),
@@ -211,7 +211,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns the value of a key; None if the map does not have it.
+    /// Returns the value of a key in a map; None if the key does not exist.
     pub(super) fn entry(&self, key: &Key<'_>) -> Option<Val<'a>> {
         match self {
             Self::Map(map) => map.get(key).cloned(),
@@ -223,7 +223,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns the value of a text key; None if the map does not have it.
+    /// Returns the value of a text key in a map; None if the key does not exist.
     pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
         match self {
             Self::Json(Value::Object(map), schema) => map
@@ -239,7 +239,7 @@ impl<'a> Val<'a> {
         matches!(self, Self::Json(_, Some(schema)) if schema.get("properties").is_some())
     }
 
-    /// Converts this value to a key of a map; None if it cannot be one.
+    /// Converts the value to a map key; None if the type of the value is not allowed for keys.
     pub(super) fn key(&self) -> Option<Key<'a>> {
         match self {
             Self::Bool(is) => Some(Key::Bool(*is)),
@@ -251,7 +251,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Compares two values; values of different types are different.
+    /// Returns whether two values are equal. Values of different types are not equal; all numeric types count
+    /// as one type.
     pub(super) fn equals(&self, other: &Self, meter: &mut Meter) -> Result<bool, CelError> {
         meter.step(1)?;
         Ok(match (self, other) {
@@ -322,7 +323,7 @@ impl<'a> Val<'a> {
         matches!(kind, Some("set" | "map"))
     }
 
-    /// Returns whether this is an item of a list.
+    /// Returns whether the value is an item of a list.
     pub(super) fn is_in(&self, list: &Self, meter: &mut Meter) -> Result<bool, CelError> {
         for item in list.items() {
             if self.equals(&item, meter)? {
@@ -332,8 +333,8 @@ impl<'a> Val<'a> {
         Ok(false)
     }
 
-    /// Returns the order of two numbers of any type. The outer None means that a value is not a number; the inner
-    /// None means that a number is NaN.
+    /// Compares two numbers of any type. The outer None means that a value is not a number; the inner None
+    /// means that a number is NaN.
     fn numeric_order(&self, other: &Self) -> Option<Option<Ordering>> {
         Some(match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(a.cmp(b)),
@@ -353,7 +354,7 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// Returns the order of two values; None for NaN.
+    /// Compares two values; None if one of them is NaN. Fails for types that have no order.
     pub(super) fn order(
         &self,
         other: &Self,
@@ -385,19 +386,19 @@ impl<'a> Val<'a> {
         }))
     }
 
-    /// Converts the result of an evaluation to JSON.
+    /// Converts the result of an evaluation to JSON; an empty optional becomes null.
     pub(super) fn into_json(self, meter: &mut Meter) -> Result<Value, CelError> {
         let value = self.output(&Some(Value::Null), meter)?;
         Ok(value.unwrap_or_default())
     }
 
-    /// Converts the result of an evaluation to JSON, without empty optionals.
+    /// Converts the result of an evaluation to JSON; an empty optional is left out.
     pub(super) fn into_template(self, meter: &mut Meter) -> Result<Option<Value>, CelError> {
         self.output(&None, meter)
     }
 
-    /// Converts this value to JSON. `empty` replaces an empty optional; if `empty` is None, the empty optional is
-    /// left out.
+    /// Converts the value to JSON. `empty` replaces an empty optional; if `empty` is None, the empty optional
+    /// is left out.
     fn output(&self, empty: &Option<Value>, meter: &mut Meter) -> Result<Option<Value>, CelError> {
         let size = match self {
             Self::Text(text) => text.len() + 2,
@@ -437,7 +438,7 @@ impl<'a> Val<'a> {
                 }
                 Value::Array(items)
             }
-            // Without its schema, the value keeps its strings as they are written: times and durations are not
+            // Without the schema, times and durations stay strings as in the input, and are not parsed and
             // formatted again.
             Self::Json(value, Some(_)) => return Val::Json(value, None).output(empty, meter),
             Self::Map(_) | Self::Json(..) => {
@@ -476,7 +477,7 @@ fn says<'a>(schema: Option<&'a Value>, key: &str) -> Option<&'a str> {
     schema.and_then(|s| s.get(key)).and_then(Value::as_str)
 }
 
-/// Returns the schema of a property: the declared one, otherwise `additionalProperties`.
+/// Returns the schema of a property: its own schema, or else `additionalProperties`.
 fn property<'a>(schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
     let schema = schema?;
     schema

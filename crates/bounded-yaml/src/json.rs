@@ -1,24 +1,26 @@
-//! Streams of JSON values, as Kubernetes tools read them: one object after the other, without separators.
+//! Splits a stream of JSON objects, as Kubernetes tools accept it: one object after the other, without
+//! separators.
 //!
-//! The YAML parser accepts only one JSON value, and no tab before a key. So this module splits a stream into
-//! its values, and replaces tabs between tokens by the same number of spaces: every offset stays valid in the
-//! text.
+//! The YAML parser accepts only one JSON value, and no tab before a key. This module therefore splits a
+//! stream into its values, and replaces each tab between tokens by one space, so that all offsets in the text
+//! stay valid.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
-/// A part of a text that is parsed separately.
+/// A part of a text that the YAML parser reads separately.
 pub(super) struct Part<'t> {
-    /// The offset of the part in bytes.
+    /// The byte offset of the part in the text.
     pub(super) start: usize,
     /// The number of lines before the part.
     pub(super) lines: usize,
     pub(super) text: Cow<'t, str>,
 }
 
-/// Splits a text without a byte order mark into the parts that are parsed separately.
+/// Splits a text into the parts that the YAML parser reads separately. The text must not have a byte order
+/// mark.
 pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
     let Some(values) = values(text) else {
         return vec![Part {
@@ -42,14 +44,14 @@ pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
     values.into_iter().map(part).collect()
 }
 
-/// Returns whether a text is a stream of JSON objects.
+/// Returns whether a text consists of one or more JSON objects.
 pub(super) fn is_json(text: &str) -> bool {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     values(text).is_some()
 }
 
-/// Returns the ranges of the values in a stream of JSON objects, each with the spaces before it; None for
-/// other texts.
+/// Returns the byte ranges of the objects in a stream of JSON objects, each with the blank space before it;
+/// None for other texts.
 fn values(text: &str) -> Option<Vec<Range<usize>>> {
     if !text.trim_start().starts_with('{') {
         return None;
@@ -64,7 +66,7 @@ fn values(text: &str) -> Option<Vec<Range<usize>>> {
     Some(found)
 }
 
-/// Replaces the tabs between the tokens of a JSON value by spaces.
+/// Replaces each tab between the tokens of a JSON value by a space.
 fn without_tabs(text: &str) -> Cow<'_, str> {
     if !text.contains('\t') {
         return text.into();

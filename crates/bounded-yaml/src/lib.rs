@@ -3,16 +3,17 @@
 //! - [`documents`] reads a text as JSON values. The size, the depth, the number of nodes and the copies that
 //!   aliases make are limited ([`Limits`]). JSON is YAML, so this function also reads JSON, including streams
 //!   of several JSON objects.
-//! - [`split()`] cuts a text into its documents without parsing them.
+//! - [`split()`] splits a text into its documents without parsing them.
 //! - [`edit`] changes one document of a text and keeps all other bytes, including comments.
-//! - [`write()`] writes a JSON value as YAML that every reader reads alike.
+//! - [`write()`] writes a JSON value as YAML that all YAML readers read in the same way.
 //!
-//! The reader refuses texts that two YAML readers read differently: a plain scalar with another meaning in
-//! YAML 1.1 (kubectl, Helm, PyYAML) than in YAML 1.2, and a key that occurs twice in a map. It also refuses
-//! merge keys (`<<`), tags other than the core tags, keys that are not scalars, numbers that JSON cannot hold,
-//! and `1e3` (also in JSON), because YAML 1.1 reads it as text. Dates stay strings, as in all Kubernetes tools.
+//! The reader refuses texts that two YAML readers read differently: a plain scalar whose value in YAML 1.1
+//! (kubectl, Helm, PyYAML) differs from its value in YAML 1.2, and a key that occurs twice in a map. It also
+//! refuses merge keys (`<<`), tags other than the core tags, keys that are not scalars, numbers that JSON
+//! cannot represent, and `1e3` (also in JSON), because YAML 1.1 reads it as a string. Dates stay strings, as
+//! in all Kubernetes tools.
 //!
-//! Values carry no comments, and this crate knows no schema.
+//! The values contain no comments, and this crate does not use schemas.
 
 #![warn(missing_docs)]
 
@@ -37,11 +38,11 @@ pub use write::{Block, Spot, block_head, block_line, key_lines, leaf, leaf_lines
 pub struct Document {
     /// The content of the document as JSON.
     pub value: Value,
-    /// The line, from 1, on which the content of the document begins.
+    /// The number of the line, counted from 1, on which the content of the document begins.
     pub line: usize,
 }
 
-/// The limits of one call.
+/// The limits for reading one text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The largest size of the text in bytes.
@@ -50,7 +51,7 @@ pub struct Limits {
     pub depth: usize,
     /// The largest number of scalars, maps and lists in all documents, after the expansion of aliases.
     pub nodes: usize,
-    /// The largest number of bytes of text that anchors and aliases may copy.
+    /// The largest number of bytes that the copies of anchors and aliases may use.
     pub alias_bytes: usize,
     /// The largest number of documents.
     pub documents: usize,
@@ -68,19 +69,19 @@ impl Default for Limits {
     }
 }
 
-/// A position in a named text; lines and columns count from 1.
+/// A position in a text, with the name of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file or source, as the caller named it.
+    /// The name of the file or source, as given by the caller.
     pub origin: String,
-    /// The line, from 1.
+    /// The number of the line, counted from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
 }
 
 impl Place {
-    /// Returns the position of an offset in bytes.
+    /// Converts a byte offset to a position.
     pub fn of(origin: &str, text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -104,7 +105,7 @@ pub enum YamlError {
     /// The text is larger than the limit.
     #[error("{origin}: {size} bytes are more than the limit of {limit}; split the file")]
     TooLarge {
-        /// The file or source, as the caller named it.
+        /// The name of the file or source, as given by the caller.
         origin: String,
         /// The size of the text in bytes.
         size: usize,
@@ -119,17 +120,17 @@ pub enum YamlError {
         /// The message of the parser.
         message: String,
     },
-    /// A limit on depth, nodes, aliases or documents is exceeded.
+    /// The text exceeds a limit on depth, nodes, aliases or documents.
     #[error("{place}: more than {limit} {what}; split or simplify the file")]
     Limit {
         /// The position at which the limit is exceeded.
         place: Place,
-        /// The name of the limited things in the message, such as nodes or documents.
+        /// The limited items in words for the message, such as `nodes` or `documents`.
         what: &'static str,
-        /// The limit.
+        /// The value of the limit.
         limit: usize,
     },
-    /// A plain scalar that YAML 1.1 and YAML 1.2 read differently.
+    /// The text contains a plain scalar that YAML 1.1 and YAML 1.2 read differently.
     #[error(
         "{place}: {text} is {old} in YAML 1.1 and {new} in YAML 1.2; quote it ('{text}') or write {instead}"
     )]
@@ -138,11 +139,11 @@ pub enum YamlError {
         place: Place,
         /// The scalar, shortened.
         text: String,
-        /// The meaning in YAML 1.1.
+        /// The value in YAML 1.1, in words.
         old: &'static str,
-        /// The meaning in YAML 1.2.
+        /// The value in YAML 1.2, in words.
         new: &'static str,
-        /// A notation that means the same in YAML 1.1 and 1.2.
+        /// A notation that has the same value in both YAML versions.
         instead: &'static str,
     },
     /// A map contains a key twice.
@@ -152,23 +153,23 @@ pub enum YamlError {
         place: Place,
         /// The key, shortened.
         key: String,
-        /// The line of the first key.
+        /// The number of the line of the first key, counted from 1.
         first: usize,
     },
-    /// A feature of YAML that this crate does not support.
+    /// The text uses a YAML feature that this crate does not support.
     #[error("{place}: {what}; {hint}")]
     Unsupported {
         /// The position of the feature.
         place: Place,
-        /// The feature.
+        /// The unsupported feature, in words for the message.
         what: String,
-        /// The advice for the user.
+        /// The next step for the user.
         hint: &'static str,
     },
 }
 
 impl YamlError {
-    /// Returns the position of the error, if it has one.
+    /// Returns the position of the error; None if the text is too large.
     pub fn place(&self) -> Option<&Place> {
         match self {
             Self::TooLarge { .. } => None,

@@ -1,4 +1,4 @@
-//! Builds JSON values from parser events, and counts everything against the limits.
+//! Converts parser events to JSON values, and checks the limits.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,12 +10,12 @@ use super::json;
 use super::scalar::{self, Plain};
 use super::{Document, Limits, Place, YamlError};
 
-/// Reads all documents of a text with the default limits; empty documents are left out.
+/// Reads all documents of a text with the default limits. Empty documents are left out.
 pub fn documents(origin: &str, text: &str) -> Result<Vec<Document>, YamlError> {
     documents_with(origin, text, &Limits::default())
 }
 
-/// Reads all documents of a text with the given limits; empty documents are left out.
+/// Reads all documents of a text with the given limits. Empty documents are left out.
 pub fn documents_with(
     origin: &str,
     text: &str,
@@ -29,8 +29,8 @@ pub fn documents_with(
         });
     }
     let mut options = granit_parser::options! {
-        // This limit is one more than the limit of [`Limits`], so that this module detects the excess and words
-        // the error.
+        // The parser's limit is one larger than the limit in [`Limits`], so that this module reports the
+        // error in its own words.
         flow_nesting_limit: limits.depth.saturating_add(1),
         block_nesting_limit: limits.depth.saturating_add(1),
     };
@@ -51,7 +51,8 @@ pub fn documents_with(
     Ok(builder.done)
 }
 
-/// Returns the position of a marker in a part of the text that has `lines` lines before it.
+/// Converts a position of the parser to a position in the whole text; `lines` is the number of lines before
+/// the parsed part.
 pub(super) fn place(origin: &str, lines: usize, at: &Marker) -> Place {
     Place {
         origin: origin.to_owned(),
@@ -60,7 +61,7 @@ pub(super) fn place(origin: &str, lines: usize, at: &Marker) -> Place {
     }
 }
 
-/// Shortens and escapes foreign text for a message.
+/// Shortens foreign text to 40 characters and escapes it for a message.
 fn shown(text: &str) -> String {
     let mut out: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if text.chars().nth(40).is_some() {
@@ -69,7 +70,8 @@ fn shown(text: &str) -> String {
     out
 }
 
-/// The size of a node with everything below it: the nodes, the bytes of text and the levels.
+/// The size of a node and of all nodes inside it: the number of nodes, the bytes of text and the number of
+/// levels.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
     nodes: usize,
@@ -89,7 +91,7 @@ enum Open<'t> {
     List(Vec<Value>),
     Map {
         entries: Map<String, Value>,
-        /// The keys as they are written, with their lines.
+        /// The keys in their written form, with their line numbers.
         lines: Vec<(Cow<'t, str>, usize)>,
         key: Option<String>,
     },
@@ -105,7 +107,7 @@ struct Frame<'t> {
 struct Builder<'l, 't> {
     origin: String,
     limits: &'l Limits,
-    /// The number of lines before the current part.
+    /// The number of lines before the part that is being parsed.
     lines: usize,
     stack: Vec<Frame<'t>>,
     anchors: HashMap<usize, (Value, Weight)>,
@@ -231,7 +233,7 @@ impl<'l, 't> Builder<'l, 't> {
         self.put(value, 0, weight, at)
     }
 
-    /// Adds a finished node to its parent, or as a document.
+    /// Adds a complete node to the enclosing node, or as a document.
     fn put(
         &mut self,
         value: Value,
@@ -244,7 +246,7 @@ impl<'l, 't> Builder<'l, 't> {
         }
         match self.stack.last_mut() {
             None => {
-                // A document with only comments, `---` or null is empty.
+                // A document that contains only comments, `---` or null is empty.
                 if !value.is_null() {
                     self.done.push(Document {
                         value,
@@ -267,8 +269,8 @@ impl<'l, 't> Builder<'l, 't> {
         Ok(())
     }
 
-    /// Stores a copy of an anchored node for its aliases. The copy is charged to the limits, like the expansion of
-    /// an alias.
+    /// Stores a copy of an anchored node for its aliases. The copy counts against the limits like the
+    /// expansion of an alias.
     fn keep(
         &mut self,
         anchor: usize,
@@ -326,8 +328,8 @@ impl<'l, 't> Builder<'l, 't> {
         Ok(())
     }
 
-    /// Parses a key. A number or a boolean becomes text, as in Kubernetes. The key is refused if that text differs
-    /// from the written text: `0x10` would become `16`.
+    /// Converts a key to a string. As in Kubernetes, a number or a boolean becomes text. Fails if that text
+    /// differs from the written key, such as `16` for `0x10`.
     fn key(
         &self,
         text: &str,

@@ -1,31 +1,31 @@
-//! The meaning of a plain scalar in YAML 1.1 and in the core schema of YAML 1.2.
+//! Determines the value of a plain scalar in YAML 1.1 and in the core schema of YAML 1.2.
 
 use serde_json::{Number, Value};
 
-/// The meaning of a plain scalar.
+/// The value of a plain scalar, or the reason why it has none.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Plain {
-    /// Both versions agree on this value.
+    /// Both YAML versions read this value.
     Means(Value),
-    /// The versions disagree: (meaning in YAML 1.1, meaning in YAML 1.2, what to write instead).
+    /// The versions read different values: (the value in YAML 1.1, the value in YAML 1.2, what to write
+    /// instead).
     Ambiguous(&'static str, &'static str, &'static str),
-    /// Both versions agree, but JSON has no such value: (the meaning, what to do).
+    /// Both versions read the same value, but JSON cannot represent it: (the value, what to do).
     Unholdable(&'static str, &'static str),
 }
 
 const DECIMAL: &str = "the number in plain decimal digits";
 
-/// Parses a plain scalar.
 pub(super) fn plain(text: &str) -> Plain {
     other(text).unwrap_or_else(|| Plain::Means(Value::String(text.to_owned())))
 }
 
-/// Returns whether a plain scalar is text in both YAML 1.1 and YAML 1.2.
+/// Returns whether both YAML versions read a plain scalar as a string.
 pub(super) fn is_text(text: &str) -> bool {
     other(text).is_none()
 }
 
-/// Parses a plain scalar that is not text; None if it is text.
+/// Parses a plain scalar that is not a string; None if it is a string.
 fn other(text: &str) -> Option<Plain> {
     let word = match text {
         "" | "~" | "null" | "Null" | "NULL" => Some(Plain::Means(Value::Null)),
@@ -44,7 +44,7 @@ fn other(text: &str) -> Option<Plain> {
         )),
         _ => None,
     };
-    // A number begins with one of these characters in both versions; everything else is text.
+    // In both YAML versions, a number begins with a digit, `+`, `-` or `.`.
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
     match text.starts_with(is_number) {
         true => word.or_else(|| number(text)),
@@ -85,7 +85,7 @@ fn number(text: &str) -> Option<Plain> {
         ));
     }
     if body.contains('_') {
-        // go-yaml ignores underscores anywhere, YAML 1.1 only between digits; refuse both.
+        // go-yaml ignores underscores anywhere, YAML 1.1 only between digits; both notations are refused.
         let dropped: String = body.chars().filter(|c| *c != '_').collect();
         return (body.starts_with(|c: char| c.is_ascii_digit() || c == '.')
             && number(&dropped).is_some())
@@ -103,7 +103,7 @@ fn number(text: &str) -> Option<Plain> {
                 "the number without leading zeros",
             ));
         }
-        // str::parse handles the sign itself.
+        // `str::parse` accepts the sign.
         let value = text
             .parse::<i64>()
             .map(Number::from)
@@ -123,8 +123,9 @@ fn integer(value: Option<Number>) -> Plain {
     }
 }
 
-/// Returns whether a number without its sign is a sexagesimal (base 60) number of YAML 1.1, such as `12:30:45`:
-/// `[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`. Without a fraction, the first digit must not be 0.
+/// Returns whether a number without its sign is a sexagesimal (base 60) number of YAML 1.1, such as
+/// `12:30:45`. The grammar is `[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`; without a fraction, the first digit
+/// must not be 0.
 fn sexagesimal(body: &str) -> bool {
     let (whole, fraction) = match body.split_once('.') {
         Some((whole, fraction)) => (whole, Some(fraction)),

@@ -1,7 +1,7 @@
-//! Splits a text into its documents, without parsing them.
+//! Splits a YAML text into its documents without parsing them.
 
-/// Splits a text before each `---` at the start of a line, which is always a separator of documents. The parts in
-/// sequence are the whole text.
+/// Splits a text before each `---` at the start of a line, which always separates documents. The concatenated
+/// parts are equal to the text.
 pub fn split(text: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut begin = 0;

@@ -1,8 +1,8 @@
-//! Writes YAML that every reader reads in the same way.
+//! Writes YAML that all YAML readers read in the same way.
 //!
-//! This module does not use serde_yaml, because serde_yaml writes the texts `on` and `12:30:45` without
-//! quotes, and kubectl and Helm then read them as true and as a number. The function that parses plain
-//! scalars in this crate also decides about quotes, so that reading and writing always agree.
+//! serde_yaml is not used: it writes the strings `on` and `12:30:45` without quotes, which kubectl and Helm
+//! then read as true and as a number. This module calls this crate's parser of plain scalars to decide where
+//! quotes are necessary, so reading and writing always agree.
 
 use std::fmt::Write as _;
 
@@ -10,31 +10,30 @@ use serde_json::{Number, Value};
 
 use super::scalar;
 
-/// The longest key that is written on the line of its value; YAML allows at most 1024 characters.
+/// The length in characters up to which a key is written on the line of its value. YAML allows at most 1024.
 const SIMPLE_KEY: usize = 1000;
 
-/// Writes a value as a YAML document: keys in their order, text quoted if any reader could read something
-/// else, text of several lines as a block.
+/// Writes a value as a YAML document. Keys keep their order. A string is quoted if some reader could read
+/// another value. A string of several lines becomes a block scalar if possible.
 pub fn write(value: &Value) -> String {
     let mut out = String::new();
     node(&mut out, value, Spot::default(), &mut 0);
     out
 }
 
-/// The position of an entry in a document.
+/// The position of an entry in a YAML document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spot<'k> {
-    /// The indentation of the key, or of the text after the dash.
+    /// The indentation of the entry in spaces: of its key, or of the text after its dash.
     pub indent: usize,
-    /// The number of dashes before the entry on its first line: one for each list whose first item begins on
-    /// this line.
+    /// The number of dashes before the entry on its first line. An item of a list in a list can have several.
     pub dashes: usize,
-    /// The key of the entry; None for a list item and for the document itself.
+    /// The key of the entry; None for a list item or the whole document.
     pub key: Option<&'k str>,
 }
 
-/// Writes the entries of a map or list, or the entry of any other value. `dashes` counts the dashes of enclosing
-/// lists that are not written yet.
+/// Writes a map, a list or a scalar. `dashes` is the number of list dashes that must still be written before
+/// the next line of content.
 fn node(out: &mut String, value: &Value, spot: Spot<'_>, dashes: &mut usize) {
     let begin = |dashes: &mut usize| Spot {
         dashes: std::mem::take(dashes),
@@ -65,7 +64,7 @@ fn node(out: &mut String, value: &Value, spot: Spot<'_>, dashes: &mut usize) {
 }
 
 impl Spot<'_> {
-    /// Returns the position of the entries of a map that is at this position.
+    /// Returns the position of an entry in a map at this position.
     pub fn of_map(&self) -> Spot<'static> {
         let deeper = if self.key.is_some() { 2 } else { 0 };
         Spot {
@@ -74,7 +73,7 @@ impl Spot<'_> {
         }
     }
 
-    /// Returns the position of the items of a list that is at this position.
+    /// Returns the position of an item in a list at this position.
     pub fn of_list(&self) -> Spot<'static> {
         Spot {
             indent: self.indent + 2,
@@ -82,20 +81,20 @@ impl Spot<'_> {
         }
     }
 
-    /// Returns whether a text at this position can be a block scalar. The text of a block at the top level would
-    /// begin in column 0, where a line `---` would end the block.
+    /// Returns whether a string at this position can be a block scalar. At the top level, the lines of a
+    /// block would begin in column 0, where a line `---` would end the block.
     fn takes_blocks(&self) -> bool {
         self.key.is_some() || self.dashes > 0
     }
 }
 
-/// Writes the line of a key before its map or list.
+/// Writes the line of a key whose value is a map or list on the next lines.
 pub fn open(out: &mut String, spot: Spot<'_>) {
     begin(out, spot);
     out.push('\n');
 }
 
-/// Writes the entry of a scalar, or of an empty map or list.
+/// Writes an entry whose value is a scalar, or an empty map or list.
 pub fn leaf(out: &mut String, value: &Value, spot: Spot<'_>) {
     if let Value::String(text) = value
         && spot.takes_blocks()
@@ -115,7 +114,7 @@ pub fn leaf(out: &mut String, value: &Value, spot: Spot<'_>) {
     out.push('\n');
 }
 
-/// Counts the lines that [`leaf`] writes.
+/// Returns the number of lines that [`leaf`] writes.
 pub fn leaf_lines(value: &Value, spot: Spot<'_>) -> usize {
     let block = match value {
         Value::String(text) if spot.takes_blocks() => Block::of(text),
@@ -124,12 +123,12 @@ pub fn leaf_lines(value: &Value, spot: Spot<'_>) -> usize {
     key_lines(spot) + block.map_or(0, |block| 1 + newlines(block.body))
 }
 
-/// Counts the lines of a key, with the start of its value on the same line.
+/// Returns the number of lines for a key and the start of its value: two for a very long key.
 pub fn key_lines(spot: Spot<'_>) -> usize {
     1 + usize::from(spot.key.is_some_and(is_long))
 }
 
-/// Writes everything before the value: the indentation, the dashes, the key and its colon.
+/// Writes the text before a value: the indentation, the dashes, and the key with its colon.
 fn begin(out: &mut String, spot: Spot<'_>) {
     pad(out, spot.indent.saturating_sub(2 * spot.dashes));
     for _ in 0..spot.dashes {
@@ -148,9 +147,9 @@ fn begin(out: &mut String, spot: Spot<'_>) {
     }
 }
 
-/// Returns whether a key is too long to stand on the line of its value.
+/// Returns whether a key is too long for the line of its value.
 fn is_long(key: &str) -> bool {
-    // An escape needs up to ten characters, and most keys are far from the limit.
+    // An escaped byte needs up to ten characters. This quick check is sufficient for most keys.
     key.len() * 10 > SIMPLE_KEY && {
         let mut written = String::new();
         inline_text(&mut written, key);
@@ -158,7 +157,7 @@ fn is_long(key: &str) -> bool {
     }
 }
 
-/// A text of several lines that a literal block reproduces byte for byte.
+/// A string of several lines that a literal block can represent exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block<'t> {
     body: &'t str,
@@ -166,7 +165,7 @@ pub struct Block<'t> {
 }
 
 impl<'t> Block<'t> {
-    /// Returns the text as a block; None if it cannot be one.
+    /// Converts a string to a block; None if a literal block cannot represent it.
     pub fn of(text: &'t str) -> Option<Self> {
         if !fits_block(text) {
             return None;
@@ -179,23 +178,23 @@ impl<'t> Block<'t> {
         Some(Self { body, chomping })
     }
 
-    /// Returns the lines of the text.
+    /// Returns the lines of the block, without line ends and without indentation.
     pub fn lines(&self) -> impl Iterator<Item = &'t str> + use<'t> {
         self.body.split('\n')
     }
 
-    /// Returns the chomping indicator: `-`, `+` or nothing.
+    /// Returns the chomping indicator of the block: `-`, `+` or nothing.
     pub fn chomping(&self) -> &'static str {
         self.chomping
     }
 
-    /// Returns the indentation of the lines of a block.
+    /// Returns the indentation of the lines of a block at a position, in spaces.
     pub fn indent(spot: Spot<'_>) -> usize {
         spot.of_map().indent
     }
 }
 
-/// Writes the header line of a block.
+/// Writes the header line of a block: the key, `|` and the chomping indicator.
 pub fn block_head(out: &mut String, chomping: &str, spot: Spot<'_>) {
     begin(out, spot);
     out.push_str(if spot.key.is_some() { " |" } else { "|" });
@@ -203,7 +202,7 @@ pub fn block_head(out: &mut String, chomping: &str, spot: Spot<'_>) {
     out.push('\n');
 }
 
-/// Writes one line of a block scalar with its indentation and a line end; an empty line gets no indentation.
+/// Writes one line of a block, with its indentation and a line feed. An empty line is not indented.
 pub fn block_line(out: &mut String, line: &str, indent: usize) {
     if !line.is_empty() {
         pad(out, indent);
@@ -234,7 +233,8 @@ pub(super) fn inline(out: &mut String, value: &Value) {
     }
 }
 
-/// Formats a number. YAML 1.1 requires a decimal point before the exponent and a sign in the exponent.
+/// Formats a number for all YAML versions. YAML 1.1 requires a decimal point before the exponent and a sign
+/// in the exponent.
 fn number(number: &Number) -> String {
     let text = number.to_string();
     let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else {
@@ -276,7 +276,7 @@ fn inline_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Returns whether a text is safe without quotes.
+/// Returns whether all YAML readers read a string correctly without quotes.
 pub(super) fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let starts = |c: u8| {
@@ -285,7 +285,7 @@ pub(super) fn is_plain(text: &str) -> bool {
     let Some(first) = bytes.first().filter(|first| starts(**first)) else {
         return false;
     };
-    // One pass over the bytes decides for most texts.
+    // For most strings, one pass over the bytes is sufficient.
     let seen = bytes
         .iter()
         .fold(0, |seen, byte| seen | BYTES[usize::from(*byte)]);
@@ -299,7 +299,7 @@ pub(super) fn is_plain(text: &str) -> bool {
     {
         return false;
     }
-    // A text that begins with a letter and is longer than `false` is always text.
+    // A string that begins with a letter and is longer than `false` is a string for every reader.
     if first.is_ascii_alphabetic() && bytes.len() > LONGEST_WORD {
         return true;
     }
@@ -307,15 +307,15 @@ pub(super) fn is_plain(text: &str) -> bool {
     !looks_like_date(text) && scalar::is_text(text)
 }
 
-/// The length of the longest word that begins with a letter and is not text for every reader.
+/// The length of the longest word that begins with a letter and that some reader does not read as a string.
 const LONGEST_WORD: usize = "false".len();
 
-/// The class of the bytes that always need quotes.
+/// The class of bytes that always require quotes.
 const FOREIGN: u8 = 1;
-/// The class of the bytes that are allowed without quotes only at some positions.
+/// The class of bytes that require quotes only at some positions.
 const TELLING: u8 = 2;
 
-/// The class of each byte: 0 if the byte never needs quotes, [`TELLING`] or [`FOREIGN`].
+/// The class of each byte; 0 if the byte never requires quotes.
 const BYTES: [u8; 256] = {
     let others = b"_-/@+=()$;~^<>|*&!?%,";
     let mut bytes = [FOREIGN; 256];
@@ -341,8 +341,8 @@ fn looks_like_date(text: &str) -> bool {
     text.as_bytes().get(4) == Some(&b'-') && text.as_bytes().iter().take(4).all(u8::is_ascii_digit)
 }
 
-/// Returns whether a character is visible: not a control character, not one that reorders text, not an
-/// invisible one.
+/// Returns whether a character is visible. Control characters, characters that change the direction of text,
+/// and invisible characters are not.
 fn is_printable(c: char) -> bool {
     match c {
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => {
@@ -356,7 +356,7 @@ fn is_printable(c: char) -> bool {
     }
 }
 
-/// Returns whether a literal block can reproduce a text byte for byte.
+/// Returns whether a literal block can represent a string exactly.
 fn fits_block(text: &str) -> bool {
     newlines(text) > 0
         && !text.starts_with(['\n', ' ', '\t'])
@@ -371,11 +371,11 @@ fn newlines(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// Returns whether a text has a line of spaces or tabs only. YAML readers differ about such a line at the end of a
-/// block.
+/// Returns whether a string has a line that consists only of spaces or tabs. YAML readers disagree about such
+/// a line at the end of a block.
 fn has_blank_line(text: &str) -> bool {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    // In most texts, no line begins with a space; this check is faster.
+    // In most strings, no line begins with a space, and this faster check is sufficient.
     let indented = text
         .as_bytes()
         .windows(2)
@@ -386,7 +386,8 @@ fn has_blank_line(text: &str) -> bool {
             .any(|line| !line.is_empty() && line.as_bytes().iter().all(is_blank))
 }
 
-/// Returns whether a text consists of printable ASCII, tabs and line ends; checks whole chunks at a time.
+/// Returns whether a string contains only printable ASCII characters, tabs and line feeds. It checks whole
+/// chunks, which is fast.
 fn is_plain_ascii(text: &str) -> bool {
     let is_fine = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     let mut chunks = text.as_bytes().chunks(64);

@@ -1,11 +1,11 @@
-//! The built-in kinds: the resources and their types.
+//! The built-in kinds: their resources and schemas.
 //!
-//! The conformance suite writes `builtin.json` from a real server. `defaults.json` contains, for each type, the
-//! defaults that Kubernetes sets in Go code. The few defaults that depend on more than a sibling field are
-//! functions in `computed`. OpenAPI does not distinguish a pointer from a value, so `zeros.json` says how Go
-//! prints unset fields (from the tags of k8s.io/api 0.36).
+//! The conformance suite generates `builtin.json` from a kube-apiserver. `defaults.json` contains the
+//! defaults that Kubernetes sets in Go code, for each type. The few defaults that depend on more than the
+//! neighbouring fields are functions in `computed`. OpenAPI does not tell a pointer from a value, so
+//! `zeros.json` says how Go prints fields that are not set (from the tags of k8s.io/api 0.36).
 //!
-//! Known differences: the server allocates, admits or computes these fields, and this store does not:
+//! Known differences: kube-apiserver sets these fields, and this crate does not:
 //! - Service: clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy, nodePort, healthCheckNodePort;
 //! - Pod: tolerations, priority and the service account's token volume; qosClass is always BestEffort;
 //! - CustomResourceDefinition: storedVersions, acceptedNames; PersistentVolume: lastPhaseTransitionTime;
@@ -22,17 +22,17 @@ use serde_json::{Map, Value};
 
 use super::schema::{DefaultStep, FieldError, Schema, Types};
 
-/// A resource that is served without a CRD.
+/// A built-in resource: the API serves it without a CustomResourceDefinition.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BuiltinResource {
-    /// The group; empty for core.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// The version.
+    /// The API version.
     pub version: String,
-    /// The kind.
+    /// The kind of the objects.
     pub kind: String,
-    /// The plural name, as paths contain it.
+    /// The plural name, which paths contain.
     pub plural: String,
     /// The singular name.
     pub singular: String,
@@ -42,7 +42,7 @@ pub struct BuiltinResource {
     pub categories: Vec<String>,
     /// Whether the objects of the resource have a namespace.
     pub namespaced: bool,
-    /// The allowed verbs.
+    /// The verbs that the API allows.
     pub verbs: Vec<String>,
     /// The subresources of the resource.
     pub subresources: Vec<BuiltinSubresource>,
@@ -60,7 +60,7 @@ pub struct BuiltinSubresource {
     pub version: String,
     /// The kind of its request and response bodies.
     pub kind: String,
-    /// The allowed verbs.
+    /// The verbs that the API allows.
     pub verbs: Vec<String>,
 }
 
@@ -134,8 +134,8 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
     }
 });
 
-/// The fields of a type that Go prints in a special way when they are unset: not at all, as null, or as zero
-/// although OpenAPI calls them optional.
+/// The fields of a type that Go prints in a special way when they are not set: it omits them, prints null, or
+/// prints a zero value although OpenAPI calls them optional.
 #[derive(Deserialize)]
 struct Zeros {
     #[serde(default)]
@@ -153,20 +153,20 @@ struct Step {
     set: Map<String, Value>,
 }
 
-/// Returns all resources that are served without a CRD.
+/// Returns all built-in resources.
 pub fn resources() -> &'static [BuiltinResource] {
     &TABLE.resources
 }
 
-/// Returns the type of a built-in kind; None if the kind is not built in.
+/// Returns the schema of a built-in kind; None if the kind is not built in.
 pub fn schema(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     let key = (group.to_owned(), version.to_owned(), kind.to_owned());
     let node = KINDS.by_kind.get(&key)?;
     Some(Arc::new(Schema::of(Arc::clone(&KINDS.types), *node)))
 }
 
-/// Returns the error for the first value of an object's metadata that Go's decoder would refuse; empty if there is
-/// none.
+/// Returns the first error that Go's JSON decoder would report for the metadata of an object; empty if there
+/// is no error.
 pub fn metadata_errors(metadata: &Value) -> Vec<FieldError> {
     static NODE: LazyLock<Option<Schema>> = LazyLock::new(|| {
         let node = KINDS.metadata?;
@@ -177,7 +177,7 @@ pub fn metadata_errors(metadata: &Value) -> Vec<FieldError> {
         .unwrap_or_default()
 }
 
-/// Returns the OpenAPI v3 schemas of all built-in types, by the name of the type definition.
+/// Returns the OpenAPI v3 schemas of all built-in types; the keys are the names of the definitions.
 pub fn definitions() -> &'static Map<String, Value> {
     &TABLE.schemas
 }

@@ -1,4 +1,4 @@
-//! The resources that the server serves: the built-in ones and those of CustomResourceDefinitions.
+//! The resources that the API serves: the built-in ones, and those of CustomResourceDefinitions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -16,17 +16,17 @@ use super::status::Subject;
 
 /// The storage name of CustomResourceDefinitions; see [`Resource::storage`].
 pub const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
-/// The storage name of admission policies.
+/// The storage name of ValidatingAdmissionPolicies.
 pub const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
-/// The storage name of the bindings of policies.
+/// The storage name of ValidatingAdmissionPolicyBindings.
 pub const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybindings";
 /// The storage name of namespaces.
 pub const NAMESPACES: &str = "/namespaces";
 
-/// One version of a resource.
+/// A resource in one API version.
 #[derive(Debug)]
 pub struct Resource {
-    /// Group, plural and kind.
+    /// The API group, the plural name and the kind.
     pub subject: Subject,
     /// The API version.
     pub version: String,
@@ -34,79 +34,79 @@ pub struct Resource {
     pub singular: String,
     /// The short names, such as `po`.
     pub short_names: Vec<String>,
-    /// The categories, such as `all`.
+    /// The categories of the resource, such as `all`.
     pub categories: Vec<String>,
-    /// Whether objects have a namespace.
+    /// Whether the objects have a namespace.
     pub namespaced: bool,
-    /// The allowed verbs.
+    /// The verbs that the API allows.
     pub verbs: Vec<String>,
-    /// The subresources, such as `status` and `scale`.
+    /// The subresources of the resource, such as `status` and `scale`.
     pub subresources: Vec<Subresource>,
-    /// The storage name, `{group}/{plural}`: the name under which the store keeps the objects of all versions.
+    /// The storage name, `{group}/{plural}`. The store keeps the objects of all versions under this name.
     pub storage: Arc<str>,
-    /// The shape in which the version is served.
+    /// How this version differs from the stored form of the objects.
     pub shape: Shape,
-    /// The type of its objects.
+    /// The schema of the objects.
     pub schema: Arc<Schema>,
-    /// The further settings of a CustomResourceDefinition; None for built-in kinds.
+    /// The settings from a CustomResourceDefinition; None for built-in kinds.
     pub custom: Option<Custom>,
 }
 
-/// A part of an object that clients read or write at a path of its own.
+/// A subresource: a part of an object that clients read or write at its own path.
 #[derive(Clone, Debug)]
 pub struct Subresource {
-    /// The last segment of the path.
+    /// The name of the subresource, which is the last segment of the path.
     pub name: String,
     /// The group, version and kind of its request and response bodies.
     pub kind: (String, String, String),
-    /// The allowed verbs.
+    /// The verbs that the API allows.
     pub verbs: Vec<String>,
 }
 
-/// The settings of a CustomResourceDefinition apart from the type.
+/// The settings of a CustomResourceDefinition, without the schema.
 #[derive(Debug)]
 pub struct Custom {
-    /// The schema as its author wrote it, for OpenAPI documents.
+    /// The schema as its author wrote it, for the OpenAPI documents.
     pub openapi: Value,
     rules: OnceLock<CrdRules>,
-    /// The columns for Table answers.
+    /// The columns of the definition, for Table answers.
     pub columns: Vec<Value>,
-    /// The fields, besides metadata, that a field selector may use.
+    /// The fields that a field selector may use, in addition to metadata fields.
     pub selectable: Vec<String>,
-    /// The paths of the replica counts; None if the resource has no scale subresource.
+    /// The paths of the scale subresource; None if the resource has none.
     pub scale: Option<Scale>,
-    /// Whether objects are stored in this version.
+    /// Whether this version is the storage version of the definition.
     pub storage_version: bool,
-    /// The revision of the definition. Objects with an older revision may lack its defaults.
+    /// The revision of the definition. Objects with an older revision may lack the defaults of the schema.
     pub since: Revision,
 }
 
 impl Custom {
-    /// Returns the rules of the schema, compiled at the first use.
+    /// Returns the CEL rules of the schema. They are compiled at the first call.
     pub fn rules(&self) -> &CrdRules {
         self.rules
             .get_or_init(|| CrdRules::compile(&self.openapi).0)
     }
 }
 
-/// The paths of the replica counts in a scalable custom object.
+/// The paths of the scale subresource of a custom resource.
 #[derive(Clone, Debug)]
 pub struct Scale {
-    /// A dotted path, such as `.spec.replicas`.
+    /// The dotted path of the desired replica count, such as `.spec.replicas`.
     pub replicas: String,
-    /// A dotted path, such as `.status.replicas`.
+    /// The dotted path of the current replica count, such as `.status.replicas`.
     pub status_replicas: String,
-    /// The dotted path of a label selector in text form.
+    /// The dotted path of a label selector, which is a text in the object.
     pub selector: Option<String>,
 }
 
 impl Resource {
-    /// Returns `group/version`, or the version alone in the core group.
+    /// Returns the apiVersion of the objects: `group/version`, or only the version in the core group.
     pub fn api_version(&self) -> String {
         api_version(&self.subject.group, &self.version)
     }
 
-    /// Returns the key of one object in the store.
+    /// Returns the key of an object in the store.
     pub fn key(&self, namespace: &str, name: &str) -> Key {
         Key {
             resource: self.storage.clone(),
@@ -120,17 +120,17 @@ impl Resource {
         self.subresources.iter().find(|part| part.name == name)
     }
 
-    /// Returns whether the status has a path of its own.
+    /// Returns whether the resource has the subresource `status`.
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
     }
 
-    /// Returns the kind of a list of these objects.
+    /// Returns the kind of a list of the objects, such as `PodList`.
     pub fn list_kind(&self) -> String {
         format!("{}List", self.subject.kind)
     }
 
-    /// Returns whether a change of the spec increments metadata.generation.
+    /// Returns whether a change of an object increments its metadata.generation.
     pub fn counts_generations(&self) -> bool {
         self.custom.is_some()
             || matches!(
@@ -150,7 +150,7 @@ impl Resource {
     }
 }
 
-/// Returns `group/version`, or the version alone in the core group.
+/// Returns an apiVersion: `group/version`, or only the version in the core group.
 pub fn api_version(group: &str, version: &str) -> String {
     match group {
         "" => version.to_owned(),
@@ -158,18 +158,19 @@ pub fn api_version(group: &str, version: &str) -> String {
     }
 }
 
-/// All served resources and the active admission policies, at one revision.
+/// The resources that the API serves and the active admission policies, at one revision.
 pub struct Catalog {
-    /// Keyed by (group, version, plural), in the order of discovery.
+    /// The resources by (group, version, plural).
     resources: BTreeMap<(String, String, String), Arc<Resource>>,
-    /// The versions of each group, the preferred version first; built-in groups come first.
+    /// The API groups with their versions. Built-in groups come first, and the preferred version of a group
+    /// comes first.
     groups: Vec<(String, Vec<String>)>,
     rules: Arc<Rules>,
-    /// The revision of the newest definition, policy or binding in the catalog.
+    /// The catalog contains all definitions, policies and bindings up to this revision.
     pub revision: Revision,
 }
 
-/// The active admission policies, compiled at the first use.
+/// The active admission policies. They are compiled at the first use.
 struct Rules {
     policies: Vec<Value>,
     bindings: Vec<Value>,
@@ -177,13 +178,13 @@ struct Rules {
 }
 
 impl Catalog {
-    /// Builds a catalog from definitions alone.
+    /// Builds a catalog from CustomResourceDefinitions, without admission policies.
     pub fn of(definitions: &[Value]) -> Catalog {
         Self::build(None, definitions, Vec::new(), Vec::new(), 0)
     }
 
-    /// Builds a catalog from the stored definitions, policies and bindings, and reuses the unchanged parts of
-    /// `earlier`.
+    /// Builds a catalog from the stored definitions, policies and bindings. Parts that did not change are
+    /// taken from the catalog `earlier`.
     pub fn build(
         earlier: Option<&Catalog>,
         definitions: &[Value],
@@ -219,8 +220,8 @@ impl Catalog {
         for (_, versions) in &mut groups {
             versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
         }
-        // Built-in groups keep their order. The other groups follow, those with the most stable version
-        // first.
+        // Built-in groups keep their order. The other groups follow, sorted by the rank of their best
+        // version.
         let own = |group: &str| builtin::resources().iter().any(|r| r.group == group);
         groups.sort_by_cached_key(|(group, versions)| match own(group) {
             true => (false, None, String::new()),
@@ -248,7 +249,7 @@ impl Catalog {
         }
     }
 
-    /// Returns the active admission policies.
+    /// Returns the active admission policies. They are compiled at the first call.
     pub fn policies(&self) -> &Policies {
         let rules = &self.rules;
         rules
@@ -256,8 +257,8 @@ impl Catalog {
             .get_or_init(|| Policies::compile(&rules.policies, &rules.bindings).0)
     }
 
-    /// Returns the resources of a definition in this catalog if the definition has not changed since; otherwise
-    /// nothing.
+    /// Returns this catalog's resources for a definition; empty if the definition has changed since this
+    /// catalog was built.
     fn unchanged(&self, definition: &Value) -> Vec<Arc<Resource>> {
         let since = revision_of(definition);
         let spec = &definition["spec"];
@@ -270,13 +271,13 @@ impl Catalog {
         self.resources.values().filter(same).cloned().collect()
     }
 
-    /// Finds a resource by group, version and plural name.
+    /// Finds a resource by API group, version and plural name.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.resources
             .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
-    /// Finds a resource by its storage name, in the storage version if possible.
+    /// Finds a resource by its storage name. Prefers the storage version of a definition.
     pub fn stored(&self, storage: &str) -> Option<&Arc<Resource>> {
         let mut versions = self.resources.values().filter(|r| &*r.storage == storage);
         let first = versions.next()?;
@@ -288,25 +289,25 @@ impl Catalog {
         Some(preferred.unwrap_or(first))
     }
 
-    /// Returns all resources, by group, version and plural.
+    /// Returns all resources, sorted by group, version and plural name.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
 
-    /// Returns the resources of one version of a group.
+    /// Returns the resources in one version of an API group.
     pub fn of_version(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources
             .values()
             .filter(move |r| r.subject.group == group && r.version == version)
     }
 
-    /// Returns the groups in order, each with its versions, the preferred version first.
+    /// Returns the API groups with their versions, in the order of the discovery documents.
     pub fn groups(&self) -> &[(String, Vec<String>)] {
         &self.groups
     }
 }
 
-/// Returns the rank of a version name: v2 is before v1, then come v1beta2, v1beta1, v1alpha1 and all other names.
+/// Returns the rank of a version name. The order is: v2, v1, v1beta2, v1beta1, v1alpha1, all other names.
 fn version_rank(version: &str) -> (u8, u64, u64) {
     let numbers = |text: &str, word: &str| -> Option<(u64, u64)> {
         let (major, minor) = text.split_once(word)?;
@@ -327,7 +328,7 @@ fn version_rank(version: &str) -> (u8, u64, u64) {
     }
 }
 
-/// The built-in resources, which are the same in every catalog.
+/// The built-in resources, which every catalog contains.
 static BUILT_IN: LazyLock<Vec<Arc<Resource>>> =
     LazyLock::new(|| built_in().into_iter().map(Arc::new).collect());
 
@@ -371,7 +372,8 @@ fn built_in() -> Vec<Resource> {
         .collect()
 }
 
-/// Reads a definition. If its schema cannot be parsed, its objects are not checked.
+/// Creates the resources of a definition, one per served version. A schema that cannot be parsed is replaced
+/// by an open schema.
 fn custom(definition: &Value) -> Vec<Resource> {
     let spec = &definition["spec"];
     let names = &spec["names"];
@@ -415,8 +417,8 @@ fn custom(definition: &Value) -> Vec<Resource> {
                 .unwrap_or_default(),
             selector: scale.get("labelSelectorPath").map(text),
         });
-        // The server writes a number to this path, so it checks the path even if a client could store a wrong
-        // one.
+        // The API writes a number to this path. It checks the path again, because the stored definition may
+        // have a wrong one.
         let scale = scale.filter(|scale| scale::is_place(&scale.replicas, "spec"));
         if scale.is_some() {
             subresources.push(Subresource {

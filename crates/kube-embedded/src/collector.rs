@@ -1,7 +1,8 @@
-//! Deletions that cause other deletions: of dependents, of a namespace's objects, of a definition's objects.
+//! Does the follow-up work of deletions: deletes dependents, the objects of a deleted namespace, and the
+//! objects of a deleted CustomResourceDefinition.
 //!
-//! The write that causes follow-up work stores it in the same transaction, so a crash loses nothing. The work
-//! is idempotent, so several processes may do it.
+//! A write stores its follow-up work in its own transaction, so that a crash loses nothing. The work is
+//! idempotent, so several processes may do it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -18,7 +19,7 @@ use super::status::Failure;
 use super::write::nothing_holds;
 use super::{Shared, User, definitions, encode};
 
-/// Starts the task that does the follow-up work of deletions until the store is closed.
+/// Starts a task that does the follow-up work of deletions until the store is closed.
 pub(super) fn start(shared: &Arc<Shared>) {
     let weak = Arc::downgrade(shared);
     let head = shared.store.head();
@@ -28,7 +29,7 @@ pub(super) fn start(shared: &Arc<Shared>) {
 async fn run(weak: Weak<Shared>, mut head: tokio::sync::watch::Receiver<u64>) {
     loop {
         let Some(shared) = weak.upgrade() else { return };
-        // Work that waits for another client (a finalizer) is tried again when any object changes.
+        // Work that waits for a finalizer of another client is tried again after any change in the store.
         let waiting = shared.work_off().await;
         let woken = async {
             if waiting {
@@ -42,19 +43,19 @@ async fn run(weak: Weak<Shared>, mut head: tokio::sync::watch::Receiver<u64>) {
         tokio::select! {
             () = news.notified() => {}
             () = woken => {}
-            // Another process may have left work and ended.
+            // Another process may have stored work and ended before it did the work.
             () = tokio::time::sleep(std::time::Duration::from_secs(2)) => {}
         }
     }
 }
 
-/// Returns the text that names an object in follow-up work.
+/// Returns the text that identifies an object in follow-up work: `{storage}|{namespace}|{name}`.
 pub(super) fn place(resource: &Resource, namespace: &str, name: &str) -> String {
     format!("{}|{namespace}|{name}", resource.storage)
 }
 
 impl Shared {
-    /// Does all follow-up work that can be done now. Returns whether some work has to wait for another client.
+    /// Does all follow-up work that can be done now. Returns true if some work must wait for another client.
     async fn work_off(&self) -> bool {
         let mut waiting = false;
         let mut tried: HashSet<FollowUp> = HashSet::new();
@@ -73,7 +74,8 @@ impl Shared {
             if fresh.is_empty() {
                 return waiting;
             }
-            // A dependent that lost several owners is written once, not once per owner.
+            // With all deleted owners known, a dependent of several of them is written once, not once per
+            // owner.
             let gone: HashSet<String> = fresh
                 .iter()
                 .filter(|item| item.what == Follow::Dependents)
@@ -103,7 +105,7 @@ impl Shared {
         }
     }
 
-    /// Deletes the dependents of a deleted owner that have no other owner.
+    /// Removes a deleted owner from its dependents, and deletes the dependents that have no other owner.
     async fn delete_dependents(
         &self,
         owner: &str,
@@ -115,7 +117,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Removes owners from a dependent, and deletes the dependent if it has no owner left.
+    /// Removes owners from a dependent. Deletes the dependent if no owner remains, unless `orphan` is set.
     async fn release_dependent(
         &self,
         key: &Key,
@@ -192,8 +194,8 @@ impl Shared {
         }
     }
 
-    /// Deletes or orphans the dependents of an owner whose deletion waits for them, then removes the finalizer of
-    /// the owner.
+    /// Deletes or orphans the dependents of an owner whose deletion waits for them. Then removes the
+    /// finalizer from the owner.
     async fn finish_owner(&self, place: &str, finalizer: &str) -> Result<bool, Failure> {
         let mut parts = place.split('|');
         let (Some(storage), Some(namespace), Some(name)) =
@@ -266,7 +268,7 @@ impl Shared {
             }
             let stored = if nothing_holds(resource, &object) {
                 object::meta_mut(&mut object).remove("finalizers");
-                // The dependents are deleted or orphaned already, so the removal needs no follow-up work.
+                // The dependents are already deleted or orphaned, so this removal has no follow-up work.
                 self.remove(resource, &object, row.revision).await
             } else {
                 self.put(resource, &old, &object, Vec::new()).await
@@ -279,7 +281,7 @@ impl Shared {
         }
     }
 
-    /// Deletes everything in a namespace, then the namespace.
+    /// Deletes all objects in a namespace, then the namespace. Returns false if finalizers delay the work.
     async fn empty_namespace(&self, name: &str) -> Result<bool, Failure> {
         let catalog = self.catalog().await?;
         let Some(namespaces) = catalog.stored(NAMESPACES).cloned() else {
@@ -309,7 +311,8 @@ impl Shared {
         Ok(self.store.get(&key).await?.is_none())
     }
 
-    /// Deletes all objects of a definition, then the definition.
+    /// Deletes all objects of a CustomResourceDefinition, then the definition. Returns false if finalizers
+    /// delay the work.
     async fn empty_definition(&self, name: &str) -> Result<bool, Failure> {
         let catalog = self.catalog().await?;
         let Some(definitions) = catalog.stored(DEFINITIONS).cloned() else {
@@ -344,7 +347,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Deletes all objects of a scope, and returns whether finalizers keep some of them.
+    /// Deletes all objects in a scope. Returns whether finalizers keep some of them.
     async fn delete_all(
         &self,
         resource: &Resource,

@@ -1,14 +1,14 @@
-//! Kinds that are served in two shapes and stored in one.
+//! Converts the kinds that two API versions serve in different forms.
 //!
-//! The core group and events.k8s.io serve the same Event objects, and autoscaling serves two versions of an
-//! autoscaler; the store uses the shape with more fields. All other kinds have one shape.
+//! The core group and events.k8s.io serve the same Event objects. autoscaling has two versions of
+//! HorizontalPodAutoscaler. The store keeps the form with more fields. All other kinds have one form.
 
 use serde_json::{Value, json};
 
 use super::catalog::Resource;
 
-/// The fields of an Event: (name in events.k8s.io, name in the core group). Events are stored with the second
-/// name.
+/// The names of the fields of an Event: (in events.k8s.io, in the core group). The store uses the names of
+/// the core group.
 const EVENT: [(&str, &str); 8] = [
     ("note", "message"),
     ("regarding", "involvedObject"),
@@ -20,19 +20,19 @@ const EVENT: [(&str, &str); 8] = [
     ("reportingInstance", "reportingInstance"),
 ];
 
-/// The shape in which a stored kind is served.
+/// The form in which the API serves the objects of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// The stored shape.
+    /// The form in which the objects are stored.
     Stored,
-    /// events.k8s.io/v1.
+    /// An Event of events.k8s.io/v1.
     Event,
-    /// autoscaling/v1.
+    /// A HorizontalPodAutoscaler of autoscaling/v1.
     Autoscaler,
 }
 
 impl Shape {
-    /// Returns the shape in which a built-in resource is served.
+    /// Returns the form in which the API serves a built-in resource.
     pub fn of(group: &str, version: &str, plural: &str) -> Shape {
         match (group, version, plural) {
             ("events.k8s.io", _, "events") => Shape::Event,
@@ -49,7 +49,7 @@ impl Shape {
         }
     }
 
-    /// Converts a stored object to the served shape.
+    /// Converts an object from the stored form to the served form.
     pub fn serve(self, object: &mut Value) {
         match self {
             Shape::Stored => {}
@@ -69,7 +69,7 @@ impl Shape {
         }
     }
 
-    /// Converts an object from a client to the stored shape.
+    /// Converts an object from the served form to the stored form.
     pub fn store(self, object: &mut Value) {
         match self {
             Shape::Stored => {}
@@ -108,7 +108,8 @@ fn cpu_target(metrics: &Value) -> Option<&Value> {
         .and_then(|metric| metric["resource"]["target"].get("averageUtilization"))
 }
 
-/// Returns whether a stored object has to be parsed before it can be served.
+/// Returns whether a stored object must be parsed and converted before it is served. `revision` is the
+/// revision of the object.
 pub fn needs_parsing(resource: &Resource, revision: u64) -> bool {
     resource.shape != Shape::Stored
         || resource
@@ -117,13 +118,14 @@ pub fn needs_parsing(resource: &Resource, revision: u64) -> bool {
             .is_some_and(|custom| custom.since > revision)
 }
 
-/// Converts a stored object to the served shape, with the current defaults.
+/// Converts a stored object to the served form. Also applies a schema that has changed since the object was
+/// stored.
 pub fn refresh(resource: &Resource, revision: u64, object: &mut Value) {
     resource.shape.serve(object);
     if let Some(custom) = &resource.custom
         && custom.since > revision
     {
-        // The definition changed after the object was stored.
+        // The definition has changed since the object was stored.
         resource.schema.prune(object);
         resource.schema.fill_defaults(object);
     }

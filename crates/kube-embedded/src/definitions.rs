@@ -1,7 +1,7 @@
-//! Checks of a CustomResourceDefinition, and its status: a schema that can be served, accepted names, the
-//! condition Established.
+//! Validates CustomResourceDefinitions and sets their status: the accepted names and the conditions.
 //!
-//! A real server sets the conditions in the background; here they are set in the same write.
+//! kube-apiserver sets the conditions in the background; this module sets them in the write that creates or
+//! changes the definition.
 
 mod naming;
 mod rules;
@@ -16,11 +16,12 @@ use super::origin::NotStored;
 use super::status::{Cause, Failure};
 use super::{Shared, encode, scale};
 
-/// The finalizer that keeps a definition until its objects are deleted.
+/// The finalizer of a definition, which delays its deletion until its objects are deleted.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 impl Shared {
-    /// Completes and checks a new definition; does nothing for other kinds.
+    /// Validates a new CustomResourceDefinition, and sets its defaults and its status. Ignores objects of
+    /// other kinds.
     pub(super) async fn establish(
         &self,
         resource: &Resource,
@@ -41,7 +42,7 @@ impl Shared {
             return Err(Failure::invalid(&resource.subject, &name, causes));
         }
         let stored: Vec<Value> = storage_version(object).into_iter().collect();
-        // No field manager owns the status that the creation itself sets.
+        // The status that the creation itself sets has no field manager.
         let status = json!({
             "acceptedNames": {"kind": "", "plural": ""},
             "conditions": [],
@@ -62,7 +63,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Checks a changed definition and updates its status.
+    /// Validates a changed CustomResourceDefinition, and updates its status. Ignores objects of other kinds.
     pub(super) async fn reestablish(
         &self,
         resource: &Resource,
@@ -97,7 +98,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives the names of a deleted definition to other definitions that wait for them.
+    /// Updates the definitions that wait for the names of a deleted definition of their group.
     pub(super) async fn free_names(
         &self,
         resource: &Resource,
@@ -123,7 +124,7 @@ impl Shared {
                 continue;
             }
             match self.put(resource, &old, &object, Vec::new()).await {
-                // In a conflict, the other writer has checked the names too.
+                // After a conflict, nothing is to be done: the other writer has checked the names.
                 Ok(_) | Err(NotStored::Conflict) => {}
                 Err(NotStored::Failed(failure)) => return Err(failure),
             }
@@ -135,7 +136,7 @@ impl Shared {
     }
 }
 
-/// Returns whether objects of a definition are served.
+/// Returns whether the API serves the objects of a definition.
 pub fn is_established(definition: &Value) -> bool {
     condition(definition, "Established") != Some("False")
 }
@@ -146,7 +147,8 @@ fn condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a str> {
     found["status"].as_str()
 }
 
-/// Decides which names the definition gets, and writes them to its status.
+/// Checks whether other definitions use the names, and writes the accepted names and the conditions to the
+/// status.
 fn accept_names(object: &mut Value, others: &[Value], now: &str) {
     let naming = naming::of(object, others);
     let names = match &naming.conflict {
@@ -154,7 +156,7 @@ fn accept_names(object: &mut Value, others: &[Value], now: &str) {
         Some((reason, message)) => ("False", *reason, message.as_str()),
     };
     set_condition(object, "NamesAccepted", names, now);
-    // An established definition stays established, because objects of it may exist.
+    // An established definition stays established, because it may have objects.
     if condition(object, "Established") != Some("True") {
         let established = match naming.conflict {
             None => (
@@ -196,7 +198,8 @@ fn set_condition(object: &mut Value, kind: &str, said: (&str, &str, &str), now: 
     }
 }
 
-/// Returns the errors in the schemas. The check runs on a blocking thread, because compiling rules is slow.
+/// Returns the errors in the schemas of a definition. The check runs on a blocking thread, because compiling
+/// the CEL rules is slow.
 async fn unusable(spec: &Value) -> Result<Vec<Cause>, Failure> {
     let spec = spec.clone();
     tokio::task::spawn_blocking(move || structural::check(&spec))
@@ -255,7 +258,7 @@ fn nowhere(object: &Value) -> Option<Cause> {
     })
 }
 
-/// Returns a cause for each path of a scale subresource that is not a valid path in an object.
+/// Returns an error for each invalid path in a scale subresource.
 fn misplaced(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let versions = object["spec"]["versions"].as_array();
@@ -296,7 +299,7 @@ fn misplaced(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Returns a cause for each changed field that decides where the objects are stored.
+/// Returns an error for each changed field that determines where the objects are stored.
 fn changed(old: &Value, object: &Value) -> Vec<Cause> {
     let established = condition(old, "Established") == Some("True");
     [

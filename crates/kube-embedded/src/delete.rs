@@ -1,4 +1,4 @@
-//! DELETE of one object or of many: preconditions, finalizers and dependents.
+//! Answers DELETE requests for one object or many: preconditions, finalizers and dependents.
 
 use serde_json::{Value, json};
 
@@ -14,15 +14,15 @@ use super::status::Failure;
 use super::write::{nothing_holds, work};
 use super::{Shared, User, encode};
 
-/// The finalizer of a foreground deletion: the dependents are deleted before the owner.
+/// The finalizer of a foreground deletion, which deletes the dependents before the owner.
 pub const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an orphaning deletion: the dependents are kept, and lose their owner.
+/// The finalizer of an orphaning deletion, which keeps the dependents and removes their owner reference.
 pub const ORPHAN: &str = "orphan";
-/// Namespaces that every cluster has.
+/// The namespaces that every cluster has.
 const SYSTEM: [&str; 3] = ["default", "kube-system", "kube-public"];
 const ATTEMPTS: usize = 50;
 
-/// The options of a deletion.
+/// The options of a DELETE request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deletion {
     uid: Option<String>,
@@ -39,15 +39,15 @@ enum Propagation {
     Orphan,
 }
 
-/// The result of a deletion: the object that a finalizer still keeps, or the last state of the object that is
-/// gone.
+/// The result of a deletion: the object that still waits for its finalizers, or the last state of the removed
+/// object.
 pub(super) enum Left {
     Waiting(Value),
     Gone(Value),
 }
 
 impl Shared {
-    /// Answers DELETE of one object.
+    /// Answers a DELETE request for one object.
     pub(super) async fn delete(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let deletion = deletion(&call.options, &call.body)?;
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
@@ -85,7 +85,7 @@ impl Shared {
         Ok(answer.warning(warnings))
     }
 
-    /// Answers DELETE of all objects that match the selectors.
+    /// Answers a DELETE request for all objects that match the selectors.
     pub(super) async fn delete_collection(
         &self,
         resource: &Resource,
@@ -149,7 +149,7 @@ impl Shared {
         ))
     }
 
-    /// Deletes one object. If it has finalizers, only marks it as deleted.
+    /// Deletes one object. An object with finalizers only gets a deletionTimestamp.
     #[allow(clippy::too_many_arguments)]
     pub(super) async fn delete_object(
         &self,
@@ -215,7 +215,7 @@ impl Shared {
             };
             match stored {
                 Ok(left) => return Ok((left, warnings)),
-                // The loop checks the precondition again on the new state.
+                // After a conflict, the loop checks the preconditions again on the new state.
                 Err(NotStored::Conflict) => {}
                 Err(NotStored::Failed(failure)) => return Err(failure),
             }
@@ -225,7 +225,7 @@ impl Shared {
 }
 
 impl Deletion {
-    /// Returns the options that the collector uses: delete only the object with this uid, not a later object with
+    /// Returns the options with which the collector deletes an object. The uid protects a later object with
     /// the same name.
     pub(super) fn of(uid: &str) -> Deletion {
         Deletion {
@@ -271,7 +271,7 @@ impl Deletion {
     }
 }
 
-/// Reads the options of a deletion from the query and the body; the body has precedence.
+/// Parses the options of a deletion from the query and the body. The body has precedence.
 fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
     let body: Value = match body.is_empty() {
         true => json!({}),
@@ -284,12 +284,13 @@ fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
             "error decoding DeleteOptions: the body is not an object",
         ));
     }
-    // The options are the same in every API group.
+    // DeleteOptions have the same type in every API group.
     let mut ours = body.clone();
     if ours["apiVersion"].is_string() {
         object::map_of(&mut ours).remove("apiVersion");
     }
-    // An option that cannot be parsed is an error: ignoring it would change the meaning of the request.
+    // An option that cannot be parsed is an error, because the deletion would do more than the client asked
+    // for without it.
     object::readable_as("", "v1", "DeleteOptions", &ours)
         .map_err(|why| why.refuse("DeleteOptions", "v1"))?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -336,8 +337,8 @@ fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
     })
 }
 
-/// Returns the object that is stored while finalizers keep it: with a deletion timestamp, and with the finalizer
-/// that the propagation policy needs.
+/// Returns the state of an object that waits for its finalizers: with a deletionTimestamp, and with the
+/// finalizer of the propagation policy.
 fn doomed(resource: &Resource, old: &Value, deletion: &Deletion, now: &str) -> Value {
     let mut object = old.clone();
     let first = meta(old, "deletionTimestamp").is_empty();
@@ -382,7 +383,7 @@ fn doomed(resource: &Resource, old: &Value, deletion: &Deletion, now: &str) -> V
     object
 }
 
-/// Returns the follow-up work that must finish before the object can be deleted.
+/// Returns the follow-up work that must be done before the object can be removed.
 fn pending(resource: &Resource, object: &Value) -> Vec<super::sqlite::FollowUp> {
     let mut found = Vec::new();
     let name = meta(object, "name");
@@ -407,7 +408,7 @@ fn pending(resource: &Resource, object: &Value) -> Vec<super::sqlite::FollowUp> 
     found
 }
 
-/// Returns whether a deletion of this kind answers with the object instead of a Status.
+/// Returns whether the answer to a deletion is the object instead of a Status.
 fn returns_object(resource: &Resource) -> bool {
     resource.subject.group.is_empty()
         && matches!(

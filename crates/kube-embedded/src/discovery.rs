@@ -1,4 +1,4 @@
-//! The discovery documents, in the old and in the aggregated form.
+//! Answers discovery requests, in the older format and in the aggregated format.
 
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use super::catalog::{Catalog, Resource, api_version};
 use super::service::{Answer, Content};
 use super::status::Failure;
 
-/// The Kubernetes version of the server that the built-in table was generated from.
+/// The Kubernetes version of the kube-apiserver from which the table of built-in kinds was generated.
 const SERVED: (&str, &str, &str) = ("1", "36", "v1.36.3");
 
-/// Answers `/version`.
+/// Answers a request for `/version`.
 pub(super) fn server_version() -> Answer {
     let (major, minor, git) = SERVED;
     Answer::json(
@@ -33,7 +33,7 @@ pub(super) fn server_version() -> Answer {
     )
 }
 
-/// Answers `/api`.
+/// Answers a request for `/api`.
 pub(super) fn legacy(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     if let Some(form) = aggregated(headers) {
         return aggregate(catalog, form, |group| group.is_empty());
@@ -48,7 +48,7 @@ pub(super) fn legacy(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     )
 }
 
-/// Answers `/apis`.
+/// Answers a request for `/apis`.
 pub(super) fn groups(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     if let Some(form) = aggregated(headers) {
         return aggregate(catalog, form, |group| !group.is_empty());
@@ -65,7 +65,7 @@ pub(super) fn groups(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     )
 }
 
-/// Answers `/apis/{group}`.
+/// Answers a request for `/apis/{group}`.
 pub(super) fn group(catalog: &Catalog, name: &str) -> Result<Answer, Failure> {
     let found = catalog
         .groups()
@@ -88,7 +88,7 @@ fn group_json(group: &str, versions: &[String]) -> Value {
     json!({"name": group, "versions": each, "preferredVersion": each.first()})
 }
 
-/// Answers `/api/v1` and `/apis/{group}/{version}`: the resources of the version.
+/// Answers a request for `/api/v1` or `/apis/{group}/{version}` with the resources in this version.
 pub(super) fn version(catalog: &Catalog, group: &str, version: &str) -> Result<Answer, Failure> {
     let mut resources = Vec::new();
     for resource in catalog.of_version(group, version) {
@@ -148,7 +148,8 @@ fn storage_hash(resource: &Resource) -> String {
     BASE64_STANDARD.encode(digest.get(..8).unwrap_or_default())
 }
 
-/// Returns the version of the aggregated form that the client accepts; None if it accepts only the old form.
+/// Returns the version of the aggregated format that the client accepts; None if it accepts only the older
+/// format.
 fn aggregated(headers: &HeaderMap) -> Option<&'static str> {
     let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
     accept.split(',').find_map(|clause| {
@@ -202,7 +203,7 @@ fn aggregate(catalog: &Catalog, form: &str, wanted: impl Fn(&str) -> bool) -> An
 fn aggregated_entry(resource: &Resource) -> Value {
     let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     let subject = &resource.subject;
-    // For a built-in kind, group and version are empty: the enclosing entry names them.
+    // For a built-in kind, group and version are empty, because the enclosing entry contains them.
     let (group, version) = match resource.custom {
         Some(_) => (subject.group.as_str(), resource.version.as_str()),
         None => ("", ""),

@@ -1,7 +1,7 @@
-//! Finds duplicate fields in a JSON body; a parsed object no longer shows them.
+//! Finds fields that occur twice in an object of a JSON body. After parsing, they can no longer be seen.
 //!
-//! The search is one pass over the bytes, and keeps only the field names of the enclosing objects. It ignores
-//! invalid JSON: the parser of the body reports that.
+//! The search makes one pass over the bytes, and stores only the field names of the enclosing objects. It
+//! ignores syntax errors, because the parser of the body reports them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// The limit on the number of reported fields, as on a real server.
+/// The largest number of reported fields, as in kube-apiserver.
 const MOST: usize = 100;
 
 /// Returns the paths of the fields that occur more than once in an object of the body, such as `data.k`.
@@ -27,7 +27,7 @@ pub fn duplicates(body: &[u8]) -> Vec<String> {
     }
 }
 
-/// One step of a path, linked to the step before, so that a path becomes text only if it is reported.
+/// One step of a path. It links to the previous step, so that only reported paths are converted to text.
 #[derive(Clone, Copy)]
 struct Link<'p> {
     parent: Option<&'p Link<'p>>,
@@ -54,13 +54,13 @@ impl Link<'_> {
                 }
                 out.push_str(key);
             }
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             Step::Index(at) => write!(out, "[{at}]").unwrap_or_default(),
         }
     }
 }
 
-/// The position of the next value, and the duplicates that are found so far.
+/// The path of the next value, and the paths of the duplicate fields that were found.
 struct Place<'p, 'f> {
     parent: Option<&'p Link<'p>>,
     step: Step<'p>,

@@ -1,8 +1,8 @@
-//! Converts between stored bytes and JSON objects.
+//! Converts between the stored bytes of an object and JSON.
 //!
-//! A row stores metadata and the rest separately, without the fields that its key already gives (apiVersion,
-//! kind, resourceVersion). So an object is assembled from bytes without parsing, and metadata can be read
-//! without the body.
+//! A row of the store has one column for metadata and one for the rest of the object. It does not contain the
+//! fields that follow from its key: apiVersion, kind and resourceVersion. The bytes of an object are
+//! assembled without parsing, and metadata can be read without the rest.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::convert::{self, Shape};
 use super::sqlite::{Revision, Row};
 use super::status::Failure;
 
-/// Assembles the bytes of a whole object.
+/// Assembles the JSON bytes of an object.
 pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
     if convert::needs_parsing(resource, row.revision)
         && let Ok(object) = value(resource, row)
@@ -31,7 +31,8 @@ pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
     out
 }
 
-/// Assembles the bytes of a list item; items of a built-in kind have no apiVersion and kind.
+/// Assembles the JSON bytes of a list item. As in kube-apiserver, an item of a built-in kind has no
+/// apiVersion and kind.
 pub fn item_bytes(resource: &Resource, row: &Row) -> Vec<u8> {
     if resource.custom.is_some() || convert::needs_parsing(resource, row.revision) {
         return bytes(resource, row);
@@ -52,7 +53,7 @@ fn append_rest(row: &Row, out: &mut Vec<u8>) {
     }
 }
 
-/// Assembles the bytes of a PartialObjectMetadata.
+/// Assembles the JSON bytes of a PartialObjectMetadata.
 pub fn partial_bytes(row: &Row) -> Vec<u8> {
     let mut out = Vec::with_capacity(row.meta.len() + 128);
     out.extend_from_slice(
@@ -68,7 +69,7 @@ fn metadata(row: &Row, out: &mut Vec<u8>) {
     out.extend_from_slice(row.meta.get(1..).unwrap_or_default());
 }
 
-/// Parses a whole object.
+/// Parses the object in a row of the store. Fails if the stored JSON is damaged.
 pub fn value(resource: &Resource, row: &Row) -> Result<Value, Failure> {
     let broken =
         |cause| Failure::internal(format!("{:?} is damaged in the store: {cause}", row.key));
@@ -86,7 +87,7 @@ pub fn value(resource: &Resource, row: &Row) -> Result<Value, Failure> {
     Ok(object)
 }
 
-/// Splits an object into metadata and body for the store.
+/// Splits an object into the bytes of its metadata and of the rest, for the store.
 pub fn split(resource: &Resource, object: &Value) -> (Vec<u8>, Vec<u8>) {
     if resource.shape != Shape::Stored {
         let mut stored = object.clone();
@@ -108,14 +109,14 @@ fn apart(object: &Value) -> (Vec<u8>, Vec<u8>) {
     )
 }
 
-/// Sets the resourceVersion to the revision of a write.
+/// Sets the resourceVersion of an object to the revision of a write.
 pub fn stamp(object: &mut Value, revision: Revision) {
     if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         meta.insert("resourceVersion".into(), revision.to_string().into());
     }
 }
 
-/// Serialises a value whose serialisation cannot fail.
+/// Serialises a value as JSON.
 pub fn to_bytes(value: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("BUG: JSON values always serialise")
 }

@@ -1,11 +1,11 @@
 //! A Kubernetes API in this process: a `tower::Service` over one SQLite file.
 //!
-//! [`Embedded::client`] returns a `kube::Client` of this API. The conformance suite runs the same cases against
-//! this API and against a real kube-apiserver. The API serves one user and runs no pods. It has no RBAC: only the
-//! admission policies in the store refuse a write.
+//! [`Embedded::client`] returns a `kube::Client` of this API. The conformance suite runs the same cases
+//! against this API and against a kube-apiserver. The API serves one user and runs no pods. It has no RBAC:
+//! only the admission policies in the store refuse a write.
 //!
-//! The caller passes in its kinds, admission policies, stamps and clock ([`Setup`]). The objects of some kinds
-//! can live outside the store, for example in files ([`Origin`]).
+//! The caller supplies its kinds, admission policies, stamps and clock ([`Setup`]). The objects of some
+//! resources can live outside the store, for example in files ([`Origin`]).
 
 #![warn(missing_docs)]
 
@@ -49,17 +49,17 @@ use catalog::{BINDINGS, Catalog, DEFINITIONS, POLICIES};
 pub use origin::{NotStored, Origin};
 pub use service::Body;
 pub use setup::{Objects, Setup, Stamp, digest};
-pub use sqlite::OpenError;
 use sqlite::{Key, PageRequest, Scope, Store, StoreError};
+pub use sqlite::{OpenError, long_waits};
 use status::Failure;
 pub use table::human_duration;
 
-/// Compiles and runs the example of the README.
+/// Compiles and runs the example in README.md.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The API of one file, for one user. Clones share the store.
+/// A Kubernetes API over one store file, for one user. Clones share the store.
 #[derive(Clone)]
 pub struct Embedded {
     shared: Arc<Shared>,
@@ -67,10 +67,10 @@ pub struct Embedded {
     clock: Clock,
 }
 
-/// The clock that gives the time of a write.
+/// Returns the current time, which the API writes to metadata.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 
-/// The user in whose name the server executes a request.
+/// The user who sends the requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The user name.
@@ -79,42 +79,43 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
-/// The store and the catalog of an API; all clones of an [`Embedded`] share it.
+/// The state that all clones of an [`Embedded`] share: the store and the catalog.
 pub struct Shared {
     store: Store,
     catalog: RwLock<Arc<Catalog>>,
-    /// Locked while the catalog is built, so that it is built once for many waiting requests.
+    /// Locked while the catalog is built, so that many waiting requests build it only once.
     building: tokio::sync::Mutex<()>,
-    /// Notified when a deletion left work for the collector.
+    /// Notified when a deletion stores follow-up work for the collector.
     work: Arc<tokio::sync::Notify>,
     stamps: Arc<[Stamp]>,
     clock: Clock,
-    /// The source of the objects that live outside the store; None if all objects are in the store.
+    /// The origin of objects that live outside the store; None if all objects are in the store.
     origin: Option<Arc<dyn Origin>>,
 }
 
-/// A store that is open and not set up yet.
+/// An open store in which the objects of the setup may not be installed yet.
 pub struct Opening {
     embedded: Embedded,
     setup: Setup,
-    /// The objects of the setup; None if they are already installed in the store.
+    /// The objects of the setup; None if they are already installed.
     missing: Option<Vec<Value>>,
 }
 
 impl Embedded {
-    /// Opens or creates the file, and applies the objects of the setup.
+    /// Opens or creates the store file, and installs the objects of the setup.
     pub async fn open(path: &Path, user: &str, setup: Setup) -> Result<Embedded, OpenError> {
         let opening = Self::begin(path, user, setup, None).await?;
         opening.finish().await?;
         Ok(opening.embedded)
     }
 
-    /// Opens an existing file for reading. It neither creates the file nor applies objects.
+    /// Opens an existing store file for reading. Never creates or changes the file.
     pub async fn open_readonly(path: &Path, user: &str) -> Result<Embedded, OpenError> {
         Self::start(Store::open_readonly, path, user, &Setup::default(), None).await
     }
 
-    /// Opens or creates the file, but does not apply the objects of the setup; [`Opening::finish`] does that.
+    /// Opens or creates the store file without installing the objects of the setup. The caller then calls
+    /// [`Opening::finish`].
     pub async fn begin(
         path: &Path,
         user: &str,
@@ -131,7 +132,7 @@ impl Embedded {
         })
     }
 
-    /// Opens the file with the function `open`.
+    /// Opens the store file with the function `open`.
     async fn start(
         open: fn(&Path) -> Result<Store, OpenError>,
         path: &Path,
@@ -172,7 +173,7 @@ impl Embedded {
         }
     }
 
-    /// Returns a client of this API.
+    /// Returns a client of this API. `namespace` is the client's default namespace.
     pub fn client(&self, namespace: &str) -> kube::Client {
         kube::Client::new(self.clone(), namespace)
     }
@@ -185,7 +186,7 @@ impl Embedded {
         }
     }
 
-    /// Returns the same API with another clock, for example to write the past of a demo.
+    /// Returns the same API with another clock. A demo uses this to write past events.
     pub fn at(&self, clock: Clock) -> Embedded {
         Embedded {
             clock,
@@ -198,25 +199,24 @@ impl Embedded {
         &self.shared.store
     }
 
-    /// Returns the store and the catalog.
+    /// Returns the state that all clones share.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 }
 
 impl Opening {
-    /// Returns the API. Before [`finish`](Self::finish), the objects of the setup may be missing from it.
+    /// Returns the API. Before [`finish`](Self::finish), the objects of the setup may be missing.
     pub fn embedded(&self) -> &Embedded {
         &self.embedded
     }
 
-    /// Returns whether the objects of this setup are not installed in the store: it has the objects of another
-    /// setup, or none.
+    /// Returns whether the store does not have the objects of this setup, but those of another setup or none.
     pub fn is_outdated(&self) -> bool {
         self.missing.is_some()
     }
 
-    /// Returns the catalog that the store has after [`finish`](Self::finish).
+    /// Returns the catalog that the API will have after [`finish`](Self::finish).
     pub async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
         match &self.missing {
             None => self.embedded.shared.catalog().await,
@@ -227,7 +227,7 @@ impl Opening {
         }
     }
 
-    /// Applies the objects of the setup that are missing, and starts the garbage collector.
+    /// Installs the objects of the setup if they are missing, and starts the garbage collector.
     pub async fn finish(&self) -> Result<(), OpenError> {
         let embedded = &self.embedded;
         if let Some(objects) = &self.missing {
@@ -245,17 +245,17 @@ impl Shared {
         &self.store
     }
 
-    /// Returns the origin of the objects of a resource, if they live outside the store.
+    /// Returns the origin of a resource; None if its objects are in the store.
     fn origin_of(&self, resource: &catalog::Resource) -> Option<&Arc<dyn Origin>> {
         self.origin.as_ref().filter(|origin| origin.has(resource))
     }
 
-    /// Returns the time as metadata shows it.
+    /// Returns the current time in the format of Kubernetes timestamps.
     fn now(&self) -> String {
         service::dated((self.clock)())
     }
 
-    /// Lists the keys of all objects of a resource.
+    /// Returns the keys of all objects of a resource. `resource` is a storage name.
     pub async fn keys(&self, resource: &str) -> Result<Vec<Key>, Failure> {
         let mut found = Vec::new();
         self.each(resource, false, |row| found.push(row.key))
@@ -263,7 +263,7 @@ impl Shared {
         Ok(found)
     }
 
-    /// Returns the resources that are served now; reads them again after a definition or a policy changed.
+    /// Returns the current catalog. Builds it again after a change of a definition or a policy.
     pub async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
         let newest = [DEFINITIONS, POLICIES, BINDINGS]
             .into_iter()
@@ -273,7 +273,7 @@ impl Shared {
         self.catalog_since(newest).await
     }
 
-    /// Returns a catalog that is as new as a revision, or newer.
+    /// Returns a catalog that is at least as new as a revision.
     async fn catalog_since(&self, revision: sqlite::Revision) -> Result<Arc<Catalog>, Failure> {
         let known = self.known();
         if known.revision >= revision {
@@ -294,8 +294,8 @@ impl Shared {
 
     /// Builds the catalog from the store.
     async fn refresh(&self) -> Result<Arc<Catalog>, Failure> {
-        // The revision is read before the definitions, so that the next request sees a change that happens during
-        // this function.
+        // The revision is read before the definitions. A change during this function then has a newer
+        // revision, and the next request builds the catalog again.
         let revision = self.store.newest().await.map_err(Failure::from)?;
         let definitions = self.all(DEFINITIONS).await?;
         let policies = self.all(POLICIES).await?;
@@ -319,7 +319,7 @@ impl Shared {
         Ok(built)
     }
 
-    /// Returns all objects of a small resource, in their stored version.
+    /// Returns all objects of a resource in their stored version. Use it only for resources with few objects.
     async fn all(&self, resource: &str) -> Result<Vec<Value>, Failure> {
         let (mut found, mut is_damaged) = (Vec::new(), false);
         self.each(resource, true, |row| {
@@ -327,7 +327,8 @@ impl Shared {
                 serde_json::from_slice::<Map<String, Value>>(&row.meta),
                 serde_json::from_slice::<Map<String, Value>>(&row.rest),
             ) else {
-                // JSON that is not an object is left out here; a request for this object reports the damage.
+                // A JSON value that is not an object is skipped here. A request for this object reports the
+                // damage.
                 let is_json =
                     |text: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
                 is_damaged |= !is_json(&row.meta) || !is_json(&row.rest);
@@ -340,7 +341,7 @@ impl Shared {
         })
         .await?;
         match is_damaged {
-            // The catalog would lack the kind of a definition that cannot be read, so this is an error.
+            // Skipping a damaged definition would remove its kind from the catalog, so this is an error.
             true => Err(Failure::from(StoreError::Damaged {
                 path: self.store.path().to_owned(),
                 damage: sqlite::Damage::Corrupt,
@@ -349,7 +350,7 @@ impl Shared {
         }
     }
 
-    /// Reads the rows of a resource, page by page.
+    /// Calls `take` for each row of a resource; reads the rows page by page.
     async fn each(
         &self,
         resource: &str,

@@ -1,4 +1,5 @@
-//! GET of one object and of lists: selectors, pages, and lists larger than memory.
+//! Answers GET requests for one object and for lists, with selectors and pages. A list may be larger than the
+//! memory.
 
 use std::sync::Arc;
 
@@ -17,11 +18,11 @@ use super::sqlite::{PageRequest, Revision, Row, Scope, StoreError};
 use super::status::{Cause, Failure, Subject};
 use super::{Shared, encode, table};
 
-/// The number of rows that a list reads and sends at a time.
+/// The number of rows that a list reads and sends at once.
 const PIECE_ROWS: usize = 512;
 const PIECE_BYTES: usize = 2 << 20;
 
-/// The scope and the selectors of a request.
+/// The objects that a request asks for: a scope and two selectors.
 #[derive(Clone)]
 pub(super) struct Chosen {
     pub scope: Scope,
@@ -46,12 +47,12 @@ impl Chosen {
         })
     }
 
-    /// Returns whether the request has no selector, so that every object in the scope matches.
+    /// Returns whether the request has no selectors, so that all objects in the scope match.
     pub fn all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns whether a row matches the selectors; parses only the necessary parts of it.
+    /// Returns whether a row matches the selectors. Parses only the parts of the row that the selectors need.
     pub fn matches(&self, resource: &Resource, row: &Row) -> Result<bool, Failure> {
         if self.all() {
             return Ok(true);
@@ -67,7 +68,7 @@ impl Chosen {
     }
 }
 
-/// Refuses a field selector on a field that the resource does not support.
+/// Returns an error if a field selector uses a field that the resource does not support.
 pub(super) fn check_fields(resource: &Resource, fields: &Fields) -> Result<(), Failure> {
     for field in fields.names() {
         let known = field == "metadata.name"
@@ -130,7 +131,7 @@ fn builtin_fields(resource: &Resource) -> &'static [&'static str] {
 }
 
 impl Shared {
-    /// Answers GET of one object.
+    /// Answers a GET request for one object.
     pub(super) async fn get(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let version = &call.options.resource_version;
         if !version.is_empty() && version.parse::<Revision>().is_err() {
@@ -160,7 +161,7 @@ impl Shared {
         })
     }
 
-    /// Answers GET of a list.
+    /// Answers a GET request for a list.
     pub(super) async fn list(
         self: &Arc<Self>,
         resource: Arc<Resource>,
@@ -194,7 +195,7 @@ impl Shared {
     }
 }
 
-/// A list that is read piece by piece.
+/// The state of a list that is read and sent in pieces.
 struct Listing {
     shared: Arc<Shared>,
     resource: Arc<Resource>,
@@ -217,7 +218,7 @@ enum State {
 }
 
 impl Listing {
-    /// Answers a list of one piece as a whole, and streams a longer list.
+    /// Answers with the whole list if it has only one piece; otherwise streams the pieces.
     async fn answer(mut self) -> Result<Answer, Failure> {
         let first = self.piece().await?;
         if self.state == State::End {
@@ -235,7 +236,7 @@ impl Listing {
                 return None;
             }
             let piece = listing.piece().await.map_err(|failure| {
-                // The header of the answer is already sent; only a truncated body can show the error.
+                // The status code is already sent, so the client sees the error only as a truncated body.
                 listing.state = State::End;
                 std::io::Error::other(failure)
             });
@@ -250,7 +251,7 @@ impl Listing {
         })
     }
 
-    /// Reads and encodes the next piece.
+    /// Reads the next rows and encodes them as the next piece of the answer.
     async fn piece(&mut self) -> Result<Vec<u8>, Failure> {
         let mut out = Vec::new();
         let page = self.read().await?;
@@ -287,7 +288,8 @@ impl Listing {
 
     async fn read(&self) -> Result<super::sqlite::Page, Failure> {
         let rows = match self.left {
-            // With a selector, many rows may not match, so the limit does not bound the rows to read.
+            // With a selector, some rows may not match, so the limit of the request is not a limit on the
+            // rows to read.
             Some(left) if self.chosen.all() => left.min(PIECE_ROWS),
             _ => PIECE_ROWS,
         };
@@ -377,13 +379,13 @@ impl Listing {
 
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// Builds a continue token: the revision (None for the newest state), and the last key of the page.
+/// Creates a continue token from a revision (None for the newest state) and the last key of the page.
 fn token(revision: Option<Revision>, namespace: &str, name: &str) -> String {
     let token = json!({"rv": revision, "ns": namespace, "name": name});
     BASE64_STANDARD_NO_PAD.encode(token.to_string())
 }
 
-/// Parses a continue token.
+/// Parses a continue token to the start of the next page.
 fn place(text: &str) -> Result<Start, Failure> {
     let wrong = |why: String| {
         Failure::bad_request(format!(
@@ -410,7 +412,7 @@ fn place(text: &str) -> Result<Start, Failure> {
 
 type Start = (Option<Revision>, Option<(String, String)>);
 
-/// Returns the start of a list: the newest state, an exact older revision, or the end of the previous page.
+/// Returns where a list starts: at which revision (None for the newest state), and after which key.
 fn start(call: &Call) -> Result<Start, Failure> {
     let options = &call.options;
     let version: Option<Revision> = match options.resource_version.as_str() {
@@ -458,7 +460,7 @@ fn list_options_invalid(reason: &str, message: String) -> Failure {
     Failure::invalid(&Subject::options("ListOptions"), "", vec![cause])
 }
 
-/// Parses the resourceVersion of an object in a write.
+/// Parses the resourceVersion that a client sends in an object.
 pub(super) fn parse_version(text: &str) -> Result<Revision, Failure> {
     text.parse().map_err(|_| {
         Failure::other(
@@ -469,7 +471,7 @@ pub(super) fn parse_version(text: &str) -> Result<Revision, Failure> {
     })
 }
 
-/// Builds the failure for a resourceVersion that is not a number.
+/// Creates the failure for a resourceVersion that is not a number.
 pub(super) fn invalid_version(text: &str) -> Failure {
     Failure::other(
         500,

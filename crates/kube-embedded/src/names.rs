@@ -1,14 +1,14 @@
-//! The rules for the metadata of every object.
+//! Validates the metadata of objects.
 
 use kube_values::name::{Form, label_value, qualified_name};
 use serde_json::Value;
 
 use super::status::Cause;
 
-/// The largest size of all annotations of one object together, in bytes.
+/// The largest total size of the annotations of one object, in bytes.
 const ANNOTATION_BYTES: usize = 256 << 10;
 
-/// Returns the rule for the names of the objects of a resource.
+/// Returns the naming rule for objects of a resource.
 pub fn form_of(group: &str, plural: &str) -> Form {
     match (group, plural) {
         ("", "namespaces") => Form::Label,
@@ -18,8 +18,8 @@ pub fn form_of(group: &str, plural: &str) -> Form {
     }
 }
 
-/// Returns the finalizers without a domain, with their indexes. Such a name may collide with a finalizer of
-/// another controller.
+/// Returns the finalizers whose names have no domain, with their indexes. Another controller could use the
+/// same name.
 pub fn plain_finalizers(metadata: &Value) -> impl Iterator<Item = (usize, &str)> {
     const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
     let list = metadata["finalizers"].as_array().into_iter().flatten();
@@ -30,7 +30,7 @@ pub fn plain_finalizers(metadata: &Value) -> impl Iterator<Item = (usize, &str)>
         })
 }
 
-/// Checks the rules for the metadata of every object.
+/// Returns the errors in the metadata of an object. `form` is the rule for its name.
 pub fn check_metadata(metadata: &Value, form: Form) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut refuse = |field: String, value: &str, why: String| {

@@ -1,6 +1,6 @@
-//! OpenAPI v3 documents, with the parts that `kubectl explain`, validation and apply need.
+//! Serves OpenAPI documents with the parts that `kubectl explain`, validation and apply need.
 //!
-//! Built-in kinds have no descriptions: the generated table does not contain them.
+//! Built-in kinds have no descriptions, because the generated table does not contain them.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::status::Failure;
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Answers `/openapi/v3`.
+/// Answers a request for `/openapi/v3`.
 pub(super) fn index(catalog: &Catalog) -> Answer {
     let mut paths = Map::new();
     for (group, versions) in catalog.groups() {
@@ -36,7 +36,7 @@ pub(super) fn index(catalog: &Catalog) -> Answer {
     Answer::json(200, json!({"paths": paths}))
 }
 
-/// Answers `/openapi/v3/{path}`.
+/// Answers a request for `/openapi/v3/{path}`.
 pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<Answer, Failure> {
     match catalog.of_version(group, version).next() {
         Some(_) => Ok(Answer::json(200, spec(catalog, group, version))),
@@ -44,10 +44,10 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<
     }
 }
 
-/// Answers `/openapi/v2`: only the types, in the older format.
+/// Answers a request for `/openapi/v2` with the types, but without operations.
 ///
-/// The protobuf form, which kubectl requests before it sends a `kind: List`, is an empty document: kubectl
-/// leaves the checks of undefined kinds to the server.
+/// kubectl requests the protobuf format before it sends a `kind: List`. That answer is an empty document:
+/// kubectl then leaves the validation to the server.
 pub(super) fn v2(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     let accept = headers
@@ -129,7 +129,7 @@ fn spec(catalog: &Catalog, group: &str, version: &str) -> Value {
     })
 }
 
-/// Adds definitions and all definitions that they refer to.
+/// Adds definitions and all definitions to which they refer.
 fn close_over(mut wanted: Vec<String>, schemas: &mut Map<String, Value>) {
     let mut seen = BTreeSet::new();
     while let Some(name) = wanted.pop() {
@@ -209,7 +209,7 @@ fn custom_schema(resource: &Resource, openapi: &Value) -> Value {
     schema
 }
 
-/// Adds the operations of a resource, because clients look in them for the parameters of requests.
+/// Adds the operations of a resource. Clients look in them for the parameters of requests.
 fn add_paths(resource: &Resource, paths: &mut Map<String, Value>) {
     let version = api_version(&resource.subject.group, &resource.version);
     let root = match resource.subject.group.as_str() {

@@ -1,4 +1,4 @@
-//! Objects that live outside the store, for example in files.
+//! The interface to objects that are not in the store but, for example, in files.
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -8,16 +8,17 @@ use super::catalog::Resource;
 use super::sqlite::{Revision, StoreError};
 use super::status::Failure;
 
-/// The place where the objects of some resources live. For these resources, the store is a cache: the origin
-/// fills it ([`Store::fill`](super::sqlite::Store::fill)), and the API sends each write to the origin.
+/// The place in which the objects of some resources live, such as files. For these resources, the store is
+/// only a cache: the origin fills it ([`Store::fill`](super::sqlite::Store::fill)), and the API sends each
+/// write to the origin.
 ///
-/// The API checks a write (schema, rules, admission policies) before it calls the origin.
+/// The API validates a write (schema, rules, admission policies) before it calls the origin.
 pub trait Origin: Send + Sync {
-    /// Returns whether the objects of a resource live in this origin.
+    /// Returns whether this origin contains the objects of a resource.
     fn has(&self, resource: &Resource) -> bool;
 
-    /// Fills the cache with the objects that a request needs. The API calls it before each request for a
-    /// resource of this origin; `reads` is false for a write.
+    /// Copies the objects that a request needs to the cache. The API calls this function before each request
+    /// for a resource of the origin; `reads` is false for a write request.
     fn load<'a>(
         &'a self,
         shared: &'a Shared,
@@ -33,8 +34,8 @@ pub trait Origin: Send + Sync {
         object: &'a Value,
     ) -> BoxFuture<'a, Result<Revision, Failure>>;
 
-    /// Replaces an object, and returns its new revision in the cache. `old` is the state that the change was
-    /// computed from; its resourceVersion is the precondition.
+    /// Replaces an object, and returns its new revision in the cache. `old` is the state on which the change
+    /// is based; its resourceVersion is the precondition.
     fn replace<'a>(
         &'a self,
         shared: &'a Shared,
@@ -43,7 +44,8 @@ pub trait Origin: Send + Sync {
         object: &'a Value,
     ) -> BoxFuture<'a, Result<Revision, NotStored>>;
 
-    /// Removes an object whose revision in the cache is `revision`, and returns the revision of the deletion.
+    /// Removes an object, and returns the revision of the deletion in the cache. `revision` is the object's
+    /// expected revision.
     fn remove<'a>(
         &'a self,
         shared: &'a Shared,
@@ -53,12 +55,12 @@ pub trait Origin: Send + Sync {
     ) -> BoxFuture<'a, Result<Revision, NotStored>>;
 }
 
-/// The reason why a change was not stored.
+/// The reason why a change was not written.
 #[derive(Debug)]
 pub enum NotStored {
-    /// Another writer changed the object first.
+    /// Another writer has changed the object.
     Conflict,
-    /// Another reason; the client receives it.
+    /// The change failed for a reason that the client receives.
     Failed(Failure),
 }
 

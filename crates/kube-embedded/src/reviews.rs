@@ -1,6 +1,7 @@
-//! SelfSubjectReview and SubjectAccessReview requests, which are answered and never stored.
+//! Answers SelfSubjectReview and SubjectAccessReview requests. Reviews are never stored.
 //!
-//! The store has one user, who may do everything; reviews do not consider the policies in the store.
+//! The API has one user, who may do everything. The answers do not consider the admission policies in the
+//! store.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use super::object;
 use super::service::{Answer, Call};
 use super::status::{Cause, Failure, Subject};
 
-/// Answers a review; None if the resource is not a review.
+/// Answers a request for a review; None if the resource is not a review.
 pub(super) fn answer(resource: &Resource, call: &Call) -> Result<Option<Answer>, Failure> {
     let known = matches!(
         resource.subject.group.as_str(),

@@ -1,4 +1,4 @@
-//! Parses method, path and query into a typed request. Pure, so that it can be tested as a table.
+//! Parses the method, the path and the query of a request. Pure functions, so that tests can use tables.
 
 use std::collections::HashMap;
 
@@ -6,51 +6,51 @@ use percent_encoding::percent_decode_str;
 
 use super::status::Failure;
 
-/// The meaning of a path.
+/// The endpoint that a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// A resource, one of its objects, or a part of that object.
+    /// A resource, one of its objects, or a subresource.
     Resource(Target),
-    /// `/api`.
+    /// The path `/api`.
     LegacyGroup,
-    /// `/apis`.
+    /// The path `/apis`.
     Groups,
-    /// `/apis/{group}`.
+    /// The path `/apis/{group}`.
     Group(String),
-    /// `/api/v1` or `/apis/{group}/{version}`.
+    /// The path `/api/v1` or `/apis/{group}/{version}`.
     GroupVersion(String, String),
-    /// `/version`.
+    /// The path `/version`.
     Version,
-    /// `/openapi/v2`.
+    /// The path `/openapi/v2`.
     OpenApiV2,
-    /// `/openapi/v3`.
+    /// The path `/openapi/v3`.
     OpenApiIndex,
-    /// `/openapi/v3/{path}`.
+    /// The path `/openapi/v3/{path}`, as group and version.
     OpenApi(String, String),
-    /// `/healthz`, `/livez`, `/readyz`.
+    /// The path `/healthz`, `/livez` or `/readyz`.
     Health,
-    /// A path that this server does not serve.
+    /// A path that this API does not serve.
     Unknown,
 }
 
-/// A resource, one of its objects, or a part of that object.
+/// The resource, the object or the subresource in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The API group; empty for the core group.
     pub group: String,
     /// The API version.
     pub version: String,
-    /// The namespace in the path; None for cluster-scoped requests and for all namespaces.
+    /// The namespace in the path; None for cluster-scoped objects and for all namespaces.
     pub namespace: Option<String>,
     /// The plural name of the resource.
     pub plural: String,
-    /// The name of the object; None for the whole collection.
+    /// The name of the object; None for all objects.
     pub name: Option<String>,
-    /// The subresource, such as `status` or `scale`.
+    /// The subresource, such as `status` or `scale`; None for the object itself.
     pub subresource: Option<String>,
 }
 
-/// Parses a path. Segments are percent-decoded; a path with an empty or undecodable segment is unknown.
+/// Parses a path. Segments are percent-decoded. A segment that cannot be decoded makes the path unknown.
 pub fn route(path: &str) -> Route {
     let mut segments = Vec::new();
     for raw in path.split('/').filter(|segment| !segment.is_empty()) {
@@ -82,7 +82,7 @@ pub fn route(path: &str) -> Route {
 
 fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
     let (namespace, rest) = match rest {
-        // A subresource of the namespace itself, not a resource in the namespace.
+        // This is a subresource of the namespace itself, not a resource in the namespace.
         ["namespaces", _, "status" | "finalize"] if group.is_empty() => (None, rest),
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some(*namespace), rest),
         _ => (None, rest),
@@ -103,62 +103,62 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
     })
 }
 
-/// The treatment of fields that are not in the schema.
+/// What the API does with fields that are not in the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// Drop unknown fields silently.
+    /// Removes unknown fields without a warning.
     Ignore,
-    /// Drop unknown fields with a warning.
+    /// Removes unknown fields, and warns the client.
     #[default]
     Warn,
-    /// Refuse the request.
+    /// Refuses a request with unknown fields.
     Strict,
 }
 
 /// The options in the query of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to stream changes.
+    /// Whether the request is a watch.
     pub watch: bool,
-    /// A label selector.
+    /// The label selector; empty for none.
     pub label_selector: String,
-    /// A field selector.
+    /// The field selector; empty for none.
     pub field_selector: String,
-    /// The largest number of objects; 0 means no limit.
+    /// The largest number of objects on a page; 0 means no limit.
     pub limit: u64,
-    /// The token that the previous page of the list returned.
+    /// The token from the previous page of the list; empty for the first page.
     pub continue_token: String,
-    /// The revision to read at or to watch from.
+    /// The revision at which a list is read or after which a watch begins.
     pub resource_version: String,
-    /// Whether `resource_version` is exact or a minimum (`Exact`, `NotOlderThan`).
+    /// How a list uses `resource_version`: `Exact`, `NotOlderThan` or empty.
     pub resource_version_match: String,
-    /// Whether the watch sends bookmarks: events that contain only the current revision.
+    /// Whether a watch sends bookmarks, which are events that contain only the current revision.
     pub bookmarks: bool,
-    /// Whether the watch begins with the existing objects.
+    /// Whether a watch begins with events for the existing objects.
     pub initial_events: Option<bool>,
-    /// The number of seconds after which the watch ends.
+    /// The time after which a watch ends, in seconds.
     pub timeout_seconds: Option<u64>,
-    /// Whether to do everything except storing.
+    /// Whether the API makes all checks but does not store the change.
     pub dry_run: bool,
-    /// The field manager of the write.
+    /// The name of the field manager.
     pub field_manager: Option<String>,
-    /// How to treat unknown fields.
+    /// What the API does with fields that are not in the schema.
     pub field_validation: FieldValidation,
-    /// Whether to take over fields from other appliers.
+    /// Whether an apply takes over fields that other managers own.
     pub force: bool,
-    /// How to treat dependents.
+    /// How a deletion treats the dependents: `Foreground`, `Background` or `Orphan`.
     pub propagation_policy: Option<String>,
-    /// The value of `orphanDependents`, an older form of `propagationPolicy=Orphan`.
+    /// The value of `orphanDependents`, the older option for `propagationPolicy=Orphan`.
     pub orphan_dependents: Option<bool>,
-    /// The number of seconds that a graceful deletion may take.
+    /// The time in seconds that a graceful deletion may take.
     pub grace_period_seconds: Option<i64>,
-    /// Whether the query has `pretty=true`.
+    /// Whether the answer is formatted for people (`pretty=true`).
     pub pretty: bool,
-    /// How much of each object the rows of a Table contain.
+    /// What the rows of a Table contain of their objects: `None`, `Metadata` or `Object`.
     pub include_object: String,
 }
 
-/// Parses a query. Unknown options are ignored, as on a real server.
+/// Parses a query. As in kube-apiserver, unknown options are ignored.
 pub fn options(method: &http::Method, query: &str) -> Result<Options, Failure> {
     let mut found: HashMap<String, String> = HashMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -199,7 +199,7 @@ pub fn options(method: &http::Method, query: &str) -> Result<Options, Failure> {
         watch: flag(&found, "watch"),
         label_selector: text("labelSelector"),
         field_selector: text("fieldSelector"),
-        // A negative limit means no limit.
+        // A negative limit means that there is no limit.
         limit: number::<i64>(&found, "limit")?
             .and_then(|limit| u64::try_from(limit).ok())
             .unwrap_or_default(),
@@ -228,8 +228,8 @@ pub fn options(method: &http::Method, query: &str) -> Result<Options, Failure> {
     })
 }
 
-/// Parses a boolean option. A missing option is false. Every value except `false`, `False`, `FALSE` and `0` is
-/// true, as in Kubernetes.
+/// Parses a boolean option; a missing option is false. As in Kubernetes, all values except `false`, `False`,
+/// `FALSE` and `0` mean true.
 fn flag(found: &HashMap<String, String>, name: &str) -> bool {
     match found.get(name).map(String::as_str) {
         None => false,

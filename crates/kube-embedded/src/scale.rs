@@ -1,4 +1,4 @@
-//! The scale subresource: reads and writes the replica count of an object.
+//! The scale subresource: reads and sets the replica count of an object.
 
 use kube_values::selector::Selector;
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use super::object::{self, Part, meta};
 use super::service::{Answer, Call};
 use super::status::{Cause, Failure};
 
-/// The largest number of fields in the path of a replica count.
+/// The largest number of fields in the path to a replica count.
 pub(super) const MOST_STEPS: usize = 32;
 
 impl Shared {
-    /// Answers GET of `/scale`.
+    /// Answers a GET request for `/scale`.
     pub(super) async fn get_scale(
         &self,
         resource: &Resource,
@@ -23,7 +23,7 @@ impl Shared {
         Ok(Answer::json(200, view(resource, &object)))
     }
 
-    /// Answers PUT or PATCH of `/scale`.
+    /// Answers a PUT or PATCH request for `/scale`.
     pub(super) async fn set_scale(
         &self,
         resource: &Resource,
@@ -53,8 +53,8 @@ impl Shared {
             if replicas < 0 && resource.custom.is_none() {
                 return Err(below_zero(resource, meta(old, "name"), replicas));
             }
-            // If nobody owns the replica count, this write does not make the writer its owner: its Scale has no
-            // managedFields.
+            // If the replica count has no owner, this write does not add one, because the client's Scale has
+            // no managedFields.
             let untracked = !is_owned(old, &places.replicas);
             let draft = object::update(resource, old, object, Part::Scale, &call.writer, untracked);
             draft.map(|mut draft| {
@@ -67,7 +67,7 @@ impl Shared {
     }
 }
 
-/// Checks that a Scale can be decoded and has the namespace and the name of the path.
+/// Checks that a Scale object can be decoded, and that it has the namespace and name of its request path.
 fn readable(call: &Call, scale: &Value) -> Result<(), Failure> {
     object::readable_as("autoscaling", "v1", "Scale", scale).map_err(|why| {
         match call.method == http::Method::PUT {
@@ -78,8 +78,8 @@ fn readable(call: &Call, scale: &Value) -> Result<(), Failure> {
     object::same_place(&call.target, scale)
 }
 
-/// Removes the time from the field owners of the scale, as on a real server, and sorts entries without a time
-/// first.
+/// Removes the time from the managedFields entries of the subresource `scale`, as kube-apiserver does.
+/// Entries without a time become the first ones.
 fn forget_time(object: &mut Value) {
     let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") else {
         return;
@@ -94,7 +94,7 @@ fn forget_time(object: &mut Value) {
     entries.sort_by_key(|entry| entry["operation"] != "Apply" && entry.get("time").is_some());
 }
 
-/// Returns whether a field manager owns the replica count.
+/// Returns whether a field manager owns the field at a dotted path.
 fn is_owned(object: &Value, path: &str) -> bool {
     let names = path.split('.').filter(|part| !part.is_empty());
     let path: String = names.map(|name| format!("/f:{name}")).collect();
@@ -162,14 +162,15 @@ fn view(resource: &Resource, object: &Value) -> Value {
     })
 }
 
-/// Returns whether a path leads to a field below the field `below`, with at most [`MOST_STEPS`] steps.
+/// Returns whether a dotted path leads to a field inside the field `below`, and has at most [`MOST_STEPS`]
+/// steps.
 pub(super) fn is_place(path: &str, below: &str) -> bool {
     let inner = path.strip_prefix('.').and_then(|p| p.strip_prefix(below));
     inner.is_some_and(|inner| inner.starts_with('.') && inner.len() > 1)
         && path.split('.').count() <= MOST_STEPS
 }
 
-/// Returns the value at a dotted path such as `.spec.replicas`; null if there is none.
+/// Returns the value at a dotted path such as `.spec.replicas`; null if the path does not exist.
 pub(super) fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
     let mut value = object;
     for part in path.split('.').filter(|part| !part.is_empty()) {

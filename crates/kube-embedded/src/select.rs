@@ -1,4 +1,5 @@
-//! Label selectors of requests, with the errors of Kubernetes, and field selectors: parsing and matching.
+//! The label selectors and field selectors of requests: parsing, with the errors of kube-apiserver, and
+//! matching.
 
 use kube_values::selector::{Mistake, MistakeKind, Selector};
 use serde_json::Value;
@@ -28,7 +29,7 @@ fn message(text: &str, Mistake { at, kind }: Mistake) -> String {
     format!("unable to parse requirement: {why}")
 }
 
-/// Returns the sign or the word at the start of a text.
+/// Returns the first operator, sign or word of a text.
 fn first_token(text: &str) -> &str {
     const SIGNS: [&str; 9] = ["!=", "==", "=", "!", ",", "(", ")", ">", "<"];
     let text = text.trim_start();
@@ -37,12 +38,14 @@ fn first_token(text: &str) -> &str {
     sign.unwrap_or(text.get(..end.unwrap_or(text.len())).unwrap_or_default())
 }
 
-/// A field selector: all (field, value, equal or not) requirements must be true.
+/// A field selector. Each requirement consists of a field, a value, and whether they must be equal; an object
+/// must meet all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(String, String, bool)>);
 
 impl Fields {
-    /// Parses `a.b=c,d!=e`; a backslash escapes a comma, an equals sign or a backslash.
+    /// Parses a field selector such as `a.b=c,d!=e`. A backslash escapes a comma, an equals sign or a
+    /// backslash.
     pub fn parse(text: &str) -> Result<Fields, Failure> {
         let mut found = Vec::new();
         for term in split_unescaped(text) {
@@ -65,22 +68,22 @@ impl Fields {
         Ok(Fields(found))
     }
 
-    /// Returns whether the selector is empty, so that it matches every object.
+    /// Returns whether the selector has no requirements. An empty selector matches every object.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the names of the fields in the selector.
+    /// Returns the names of the fields in the requirements.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(field, _, _)| field.as_str())
     }
 
-    /// Returns whether the selector uses only metadata fields.
+    /// Returns whether all requirements are about metadata fields.
     pub fn metadata_only(&self) -> bool {
         self.names().all(|field| field.starts_with("metadata."))
     }
 
-    /// Returns the name of the only object that can match; None if the selector does not require a name.
+    /// Returns the required object name; None if the selector does not require one.
     pub fn name(&self) -> Option<&str> {
         self.0
             .iter()
@@ -88,7 +91,7 @@ impl Fields {
             .map(|(_, value, _)| value.as_str())
     }
 
-    /// Returns whether the fields of an object match; a missing field is like an empty one.
+    /// Returns whether an object meets all requirements. A missing field is equal to an empty value.
     pub fn matches(&self, object: &Value) -> bool {
         self.0.iter().all(|(field, wanted, equal)| {
             let mut value = object;

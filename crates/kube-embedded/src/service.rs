@@ -1,4 +1,5 @@
-//! The `tower::Service` that answers requests: content negotiation, dispatch, and the encoding of answers.
+//! The `tower::Service` that answers HTTP requests: content negotiation, dispatch, and the encoding of
+//! answers.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -18,10 +19,10 @@ use super::route::{self, Options, Route, Target};
 use super::status::Failure;
 use super::{Embedded, Shared, User, discovery, encode, openapi, reviews};
 
-/// The body of an answer; the body of a watch does not end by itself.
+/// The body of an answer. The body of a watch can last very long.
 pub type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// The largest request body, the same as on a real API server.
+/// The largest size of a request body in bytes, as in kube-apiserver.
 pub const BODY_LIMIT: usize = 3 << 20;
 
 /// A parsed request for a resource.
@@ -36,7 +37,7 @@ pub(super) struct Call {
     pub writer: Writer,
 }
 
-/// The format in which the client wants objects.
+/// The format of the objects in the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Object,
@@ -45,22 +46,22 @@ pub(super) enum Form {
     Partial,
 }
 
-/// An answer before it is converted to HTTP.
+/// An answer before its conversion to HTTP.
 pub(super) struct Answer {
     pub code: u16,
     pub content: Content,
     pub warnings: Vec<String>,
 }
 
-/// The content of an answer.
+/// The body of an answer, before its conversion to HTTP.
 pub(super) enum Content {
     Json(Value),
     Bytes(Vec<u8>),
     Text(&'static str),
     Stream(Body),
-    /// An aggregated discovery document, and the media type parameter that names its form.
+    /// An aggregated discovery document, and the media type parameter that names its version.
     Aggregated(Value, String),
-    /// Content with a media type of its own.
+    /// Bytes with this media type.
     Other(&'static str, Vec<u8>),
 }
 
@@ -103,7 +104,7 @@ impl tower::Service<Request<kube::client::Body>> for Embedded {
 }
 
 impl Embedded {
-    /// Answers one request whose body is already read.
+    /// Answers a request whose body has been read completely.
     pub async fn call(&self, request: Request<Bytes>) -> Response<Body> {
         self.serve(request.map(Full::new)).await
     }
@@ -203,8 +204,8 @@ impl Embedded {
         })
     }
 
-    /// Returns the impersonated user. The store's user may impersonate anybody, because the store has one
-    /// owner.
+    /// Returns the user that the request impersonates, or else the user of this API. Every user may
+    /// impersonate, because a store has only one owner.
     fn impersonated(&self, headers: &HeaderMap) -> Arc<User> {
         let name = headers
             .get("impersonate-user")
@@ -288,7 +289,8 @@ impl Embedded {
 }
 
 impl Shared {
-    /// Finds a resource; before it returns None, it checks the file for new definitions.
+    /// Finds the resource of a request. If the catalog does not have it, looks for new definitions in the
+    /// file before it returns None.
     async fn resource(&self, target: &Target) -> Result<Option<Arc<Resource>>, Failure> {
         let catalog = self.catalog().await?;
         let found = catalog.find(&target.group, &target.version, &target.plural);
@@ -313,12 +315,12 @@ fn from_protobuf(body: &[u8]) -> Result<Bytes, Failure> {
     }
 }
 
-/// Formats a time as metadata shows it.
+/// Formats a time as a Kubernetes timestamp.
 pub(super) fn dated(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Returns the answer for an unknown path: a Status in the built-in groups, a plain text page otherwise.
+/// Returns the answer for an unknown path. In a built-in API group it is a Status, otherwise a text page.
 fn nowhere(group: &str) -> Result<Answer, Failure> {
     match super::builtin::resources()
         .iter()
@@ -329,7 +331,7 @@ fn nowhere(group: &str) -> Result<Answer, Failure> {
     }
 }
 
-/// Returns the verb of a request for a resource.
+/// Returns the Kubernetes verb of a request, such as `list`.
 fn verb_of(call: &Call) -> &'static str {
     match (call.method.as_str(), call.target.name.is_some()) {
         ("GET" | "HEAD", _) if call.options.watch => "watch",
@@ -344,7 +346,7 @@ fn verb_of(call: &Call) -> &'static str {
     }
 }
 
-/// Returns the 404 page that a real server sends for unknown paths, instead of a Status.
+/// Returns the 404 text page that kube-apiserver sends for an unknown path.
 fn no_such_page() -> Answer {
     Answer {
         code: 404,
@@ -355,7 +357,7 @@ fn no_such_page() -> Answer {
 
 const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Chooses the first format in the Accept header that this server supports.
+/// Returns the first format in the Accept header that this API supports.
 fn negotiate(accept: &str) -> Result<Form, Failure> {
     if accept.trim().is_empty() {
         return Ok(Form::Object);
@@ -395,7 +397,8 @@ fn accepts_yaml(headers: &HeaderMap) -> bool {
     negotiate(accept.unwrap_or_default()) == Ok(Form::Yaml)
 }
 
-/// Shortens warnings like a real server: all of them if they fit, otherwise the beginnings of the first ones.
+/// Shortens warnings as kube-apiserver does. If they are too long together, each one is cut, and the last
+/// ones are dropped.
 fn told(mut warnings: Vec<String>) -> Vec<String> {
     const TOTAL: usize = 4096;
     const EACH: usize = 256;

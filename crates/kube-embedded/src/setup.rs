@@ -1,4 +1,4 @@
-//! The settings of the caller, and the objects that every store contains from the start.
+//! The settings of a store, and the installation of the objects that every store contains.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use sha2::{Digest, Sha256};
 use super::status::Failure;
 use super::{Clock, Embedded, encode};
 
-/// The settings that the caller of the library gives to a new store.
+/// The settings that the caller supplies for a store.
 #[derive(Clone)]
 pub struct Setup {
-    /// The field manager that applies the objects.
+    /// The field manager with which the objects are applied.
     pub manager: String,
-    /// The objects that every store contains: kinds, admission policies.
+    /// The objects that every store contains, such as CustomResourceDefinitions and admission policies.
     pub objects: Objects,
-    /// The annotations that the API writes itself.
+    /// The annotations that the API sets to the name of the user.
     pub stamps: Vec<Stamp>,
-    /// The clock that dates writes.
+    /// The clock for the times of writes.
     pub clock: Clock,
 }
 
 impl Default for Setup {
-    /// Returns a setup without objects and stamps, with the clock of the system.
+    /// Returns a setup without objects and stamps, with the system clock.
     fn default() -> Self {
         Self {
             manager: "kube-embedded".to_owned(),
@@ -37,20 +37,21 @@ impl Default for Setup {
     }
 }
 
-/// An annotation with the name of the user who last changed the spec of an object. Clients cannot change it.
+/// An annotation that the API sets to the name of the user who last changed the spec of an object. Clients
+/// cannot change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The group of the stamped objects.
+    /// The API group of the objects that get the annotation.
     pub group: String,
-    /// The plural name of the stamped objects.
+    /// The plural resource name of the objects that get the annotation.
     pub plural: String,
-    /// The name of the annotation.
+    /// The key of the annotation.
     pub annotation: String,
 }
 
 type Make = dyn Fn() -> Result<Vec<Value>, String> + Send + Sync;
 
-/// The objects that every store contains. They have no namespace.
+/// The objects that every store contains. They must be cluster-scoped.
 #[derive(Clone)]
 pub struct Objects {
     digest: u64,
@@ -64,15 +65,15 @@ impl Default for Objects {
 }
 
 impl Objects {
-    /// Takes objects as JSON.
+    /// Creates the set from JSON objects.
     pub fn of(objects: Vec<Value>) -> Self {
         let digest = digest(objects.iter().map(encode::to_bytes));
         Self::lazy(digest, move || Ok(objects.clone()))
     }
 
-    /// Takes a function that makes the objects. A store keeps the digest of its objects, and the function is
-    /// called only for a store with another digest. So the digest has to change when an object changes; [`digest`]
-    /// computes a digest.
+    /// Creates the set from its digest and a function that returns the objects. The function is called only
+    /// for a store in which another digest is installed, so the digest must change when an object changes;
+    /// see [`digest`].
     pub fn lazy(
         digest: u64,
         make: impl Fn() -> Result<Vec<Value>, String> + Send + Sync + 'static,
@@ -84,25 +85,25 @@ impl Objects {
     }
 }
 
-/// Computes the digest of texts.
+/// Returns a digest of texts, for [`Objects::lazy`].
 pub fn digest(texts: impl IntoIterator<Item = impl AsRef<[u8]>>) -> u64 {
     let mut digest = Sha256::new();
     for text in texts {
         digest.update(text);
     }
     let digest = digest.finalize();
-    // SQLite stores signed integers: seven bytes fit.
+    // SQLite stores signed integers, so only seven bytes are used.
     let first = digest.iter().take(7);
     first.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-/// Tells whether an object defines a kind.
+/// Returns whether an object is a CustomResourceDefinition.
 pub(super) fn is_definition(object: &&Value) -> bool {
     object["kind"] == "CustomResourceDefinition"
 }
 
 impl Embedded {
-    /// Returns the objects of the setup; None if they are already installed in the store.
+    /// Returns the objects of the setup if they are not installed in the store; None if they are installed.
     pub(super) async fn missing(&self, objects: &Objects) -> Result<Option<Vec<Value>>, Failure> {
         match self.shared.store.installed().await? == objects.digest {
             true => Ok(None),
@@ -110,7 +111,7 @@ impl Embedded {
         }
     }
 
-    /// Applies the objects of the setup.
+    /// Applies the objects of the setup, and records their digest in the store.
     pub(super) async fn install(&self, setup: &Setup, objects: &[Value]) -> Result<(), Failure> {
         let namespaces = ["default", "kube-system", "kube-public"].map(
             |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
@@ -118,7 +119,8 @@ impl Embedded {
         let kinds = objects.iter().filter(is_definition);
         let first = namespaces.iter().chain(kinds);
         try_join_all(first.map(|object| self.apply(object, &setup.manager))).await?;
-        // The kinds are applied before the other objects, because an admission policy may name the kinds.
+        // The definitions are applied before the other objects, because an admission policy may refer to
+        // their kinds.
         let others = objects.iter().filter(|object| !is_definition(object));
         try_join_all(others.map(|object| self.apply(object, &setup.manager))).await?;
         let store = &self.shared.store;
@@ -126,7 +128,7 @@ impl Embedded {
         kept.map_err(Failure::from)
     }
 
-    /// Applies one object, as a request.
+    /// Applies one object by server-side apply.
     async fn apply(&self, object: &Value, manager: &str) -> Result<(), Failure> {
         let catalog = self.shared.catalog().await?;
         let version = object["apiVersion"].as_str().unwrap_or_default();

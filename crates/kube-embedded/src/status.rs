@@ -1,9 +1,9 @@
-//! `Status` answers, in the words of a real API server.
+//! `Status` answers, with the messages of kube-apiserver.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// The start of the message of an internal error.
+/// The start of each message about an internal error.
 pub(super) const INTERNAL: &str = "Internal error occurred: ";
 
 /// The resource that a failure is about.
@@ -13,12 +13,12 @@ pub struct Subject {
     pub group: String,
     /// The plural name of the resource.
     pub plural: String,
-    /// The kind.
+    /// The kind of the objects.
     pub kind: String,
 }
 
 impl Subject {
-    /// Returns a subject for the options of a request, because invalid options are refused like invalid objects.
+    /// Returns a subject for invalid request options, which are reported like invalid objects.
     pub fn options(kind: &str) -> Subject {
         Subject {
             group: "meta.k8s.io".into(),
@@ -27,7 +27,7 @@ impl Subject {
         }
     }
 
-    /// Returns the subject for the options of a request with this method.
+    /// Returns the subject for the options of a request with this HTTP method.
     pub fn options_of(method: &http::Method) -> Subject {
         Subject::options(match *method {
             http::Method::PUT => "UpdateOptions",
@@ -37,7 +37,7 @@ impl Subject {
         })
     }
 
-    /// Returns `Kind.group`, or `Kind` alone in the core group.
+    /// Returns `Kind.group`, or only `Kind` in the core group.
     pub fn qualified_kind(&self) -> String {
         qualified(&self.kind, &self.group)
     }
@@ -47,7 +47,7 @@ impl Subject {
     }
 }
 
-/// Returns `name.group`, or `name` alone in the core group.
+/// Returns `name.group`, or only `name` in the core group.
 pub fn qualified(name: &str, group: &str) -> String {
     match group {
         "" => name.to_owned(),
@@ -55,29 +55,29 @@ pub fn qualified(name: &str, group: &str) -> String {
     }
 }
 
-/// One of several reasons why an object is refused.
+/// One of the reasons in a failure, with its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The reason for programs, such as `FieldValueInvalid`.
+    /// The reason as a code, such as `FieldValueInvalid`.
     pub reason: String,
-    /// The message for users, without the path.
+    /// The message for users, without the field path.
     pub message: String,
-    /// The path of the field; empty if the cause has none.
+    /// The path of the field; empty if the reason is not about a field.
     pub field: String,
 }
 
-/// A refused request, in the words of the Kubernetes API.
+/// The failure of a request, as the Kubernetes API reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// The HTTP status code.
     pub code: u16,
-    /// The reason for programs, such as `NotFound`.
+    /// The reason as a code, such as `NotFound`.
     pub reason: &'static str,
     /// The message for users.
     pub message: String,
-    /// The object and the causes, for `status.details`.
+    /// The content of `status.details`: the object and the causes.
     pub details: Option<Value>,
-    /// The token with which the client can continue an expired list on the newest state; None for all other
+    /// The continue token with which a client can resume an expired list at the newest state; None for other
     /// failures.
     pub resume: Option<String>,
 }
@@ -119,13 +119,13 @@ impl Failure {
         Failure::new(404, "NotFound", message).about(subject, name)
     }
 
-    /// 409: an object with this name exists.
+    /// 409: an object with this name already exists.
     pub fn already_exists(subject: &Subject, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", subject.resource());
         Failure::new(409, "AlreadyExists", message).about(subject, name)
     }
 
-    /// 409: another client changed the object first.
+    /// 409: another client has changed the object.
     pub fn stale(subject: &Subject, name: &str) -> Self {
         Failure::conflict(
             subject,
@@ -134,7 +134,7 @@ impl Failure {
         )
     }
 
-    /// 409 with the given reason.
+    /// 409: a conflict with the reason `why`.
     pub fn conflict(subject: &Subject, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} \"{name}\": {why}",
@@ -143,14 +143,14 @@ impl Failure {
         Failure::new(409, "Conflict", message).about(subject, name)
     }
 
-    /// 409 of server-side apply, with one cause per field.
+    /// 409: a server-side apply has conflicts. Each cause is about one field.
     pub fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
         let mut failure = Failure::new(409, "Conflict", message);
         failure.details = Some(json!({"causes": causes_json(&causes)}));
         failure
     }
 
-    /// 422: the object is invalid; each cause names a broken rule.
+    /// 422: the object is invalid. Each cause is about one broken rule.
     pub fn invalid(subject: &Subject, name: &str, causes: Vec<Cause>) -> Self {
         let lines: Vec<String> = causes
             .iter()
@@ -183,7 +183,7 @@ impl Failure {
         Failure::new(403, "Forbidden", message).about(subject, name)
     }
 
-    /// 403: the namespace is being deleted.
+    /// 403: the namespace of a new object is being deleted.
     pub fn terminating(subject: &Subject, name: &str, namespace: &str) -> Self {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
@@ -214,7 +214,7 @@ impl Failure {
         .with_empty_details()
     }
 
-    /// 404 without an object: the path does not exist.
+    /// 404: the path of the request does not exist.
     pub fn no_such_resource() -> Self {
         Failure::new(
             404,
@@ -224,7 +224,8 @@ impl Failure {
         .with_empty_details()
     }
 
-    /// 406: the server has no format that the client accepts.
+    /// 406: the API supports none of the formats that the client accepts. `offered` lists the supported
+    /// formats.
     pub fn not_acceptable(offered: &str) -> Self {
         Failure::new(
             406,
@@ -233,7 +234,7 @@ impl Failure {
         )
     }
 
-    /// 413: the body is larger than the limit.
+    /// 413: the body is larger than `limit` bytes.
     pub fn too_large(limit: usize) -> Self {
         Failure::new(
             413,
@@ -242,7 +243,7 @@ impl Failure {
         )
     }
 
-    /// 415: the resource does not accept the format of the body.
+    /// 415: the resource does not accept the media type of the body.
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         Failure::new(
             415,
@@ -264,7 +265,7 @@ impl Failure {
         Failure::invalid(&Subject::options_of(method), "", vec![cause])
     }
 
-    /// 422: an option has an unknown value.
+    /// 422: a request option has an unknown value.
     pub fn unsupported_option(method: &http::Method, field: &str, why: &str) -> Self {
         let cause = Cause {
             reason: "FieldValueNotSupported".into(),
@@ -274,7 +275,7 @@ impl Failure {
         Failure::invalid(&Subject::options_of(method), "", vec![cause])
     }
 
-    /// 410: the revision is compacted.
+    /// 410: the requested revision is compacted.
     pub fn expired(message: impl Into<String>) -> Self {
         Failure::new(410, "Expired", message)
     }
@@ -293,14 +294,14 @@ impl Failure {
         failure
     }
 
-    /// 500: the store failed.
+    /// 500: the store or this program failed.
     pub fn internal(message: impl std::fmt::Display) -> Self {
         let mut failure = Failure::new(500, "InternalError", format!("{INTERNAL}{message}"));
         failure.details = Some(json!({"causes": [{"message": message.to_string()}]}));
         failure
     }
 
-    /// Any other failure of the API.
+    /// A failure with any other status code.
     pub fn other(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Failure::new(code, reason, message)
     }
@@ -310,12 +311,12 @@ impl Failure {
         self
     }
 
-    /// Returns the HTTP status.
+    /// Returns the HTTP status code.
     pub fn status_code(&self) -> StatusCode {
         StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Returns the `Status` object.
+    /// Returns the `Status` object for the answer.
     pub fn to_json(&self) -> Value {
         let mut status = json!({
             "kind": "Status",

@@ -1,4 +1,4 @@
-//! Watch streams: the log from a revision on, filtered by selectors.
+//! Serves watches: sends the changes in the log after a revision that match the selectors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,17 @@ use super::sqlite::{Event, PageRequest, Revision, Row, StoreError};
 use super::status::Failure;
 use super::{Shared, encode, table};
 
-/// The time between two bookmarks of a quiet stream.
+/// The time between two bookmarks of a watch without events.
 const BOOKMARK: Duration = Duration::from_secs(20);
-/// The default lifetime of a stream, so that clients list again from time to time.
+/// The lifetime of a watch if the client requests none. It is limited so that clients list again from time to
+/// time.
 const DEFAULT_LIFE: Duration = Duration::from_secs(3000);
-/// The longest lifetime of a stream. It is limited because the clock cannot represent every time that a client may
-/// request.
+/// The longest lifetime that a client can request. It is limited because the clock cannot represent very late
+/// times.
 const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 impl Shared {
-    /// Answers GET with `watch=true`.
+    /// Answers a GET request with `watch=true`.
     pub(super) async fn watch(
         self: &Arc<Self>,
         resource: Arc<Resource>,
@@ -54,7 +55,7 @@ impl Shared {
         }
         let life = options
             .timeout_seconds
-            // Zero means the default.
+            // A timeout of zero means the default.
             .filter(|seconds| *seconds > 0)
             .map_or(DEFAULT_LIFE, Duration::from_secs)
             .min(LONGEST_LIFE);
@@ -85,7 +86,7 @@ impl Shared {
             over: false,
             resource,
         };
-        // A compacted revision is reported inside the stream, as on a real server.
+        // As in kube-apiserver, the error about a compacted revision is an event in the stream.
         let frames = stream::unfold(watching, |mut watching| async move {
             let bytes = watching.next().await?;
             Some((Ok(Frame::data(Bytes::from(bytes))), watching))
@@ -117,29 +118,29 @@ fn check_initial_events(call: &Call) -> Result<(), Failure> {
     }
 }
 
-/// The part of a stream that sends the existing objects.
+/// The progress of a watch that first sends the existing objects.
 struct Initial {
     at: Revision,
     after: Option<(String, String)>,
     mark: bool,
 }
 
-/// One open stream. Between two steps it keeps only its position, no transaction.
+/// One open watch. Between two steps it keeps only its position and no transaction.
 struct Watching {
     shared: Arc<Shared>,
     resource: Arc<Resource>,
     chosen: Chosen,
     head: tokio::sync::watch::Receiver<Revision>,
-    /// The revision up to which everything has been sent.
+    /// The revision up to which the watch has sent all changes.
     position: Revision,
     initial: Option<Initial>,
     bookmarks: bool,
     next_bookmark: Instant,
     told: Revision,
-    /// Whether the log has been read at least once. After that, only a change of this resource makes the stream
-    /// read the log again.
+    /// Whether the watch has read the log at least once. After that, it reads the log again only after a
+    /// change of its resource.
     asked: bool,
-    /// Whether the log continues after the part that has been read.
+    /// Whether the log has more changes after the part that was read.
     more: bool,
     ends: Instant,
     form: Form,
@@ -160,7 +161,7 @@ impl Watching {
             .await
     }
 
-    /// Returns the next bytes of the stream; None at its end.
+    /// Returns the next bytes of the stream; None at the end of the stream.
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if self.over {
@@ -186,14 +187,14 @@ impl Watching {
         }
     }
 
-    /// Waits for a change of this resource, the next bookmark or the end.
+    /// Waits for a change of the resource, the next bookmark or the end of the watch.
     async fn wait(&mut self) -> Option<Option<Vec<u8>>> {
         loop {
             tokio::select! {
                 moved = self.head.changed() => moved.ok()?,
                 () = tokio::time::sleep_until(self.ends) => {
                     self.over = true;
-                    // A last bookmark lets the client continue from this revision.
+                    // With a last bookmark, the client can continue from this revision.
                     return self.bookmarks.then(|| Some(self.bookmark(false)));
                 }
                 () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
@@ -266,8 +267,8 @@ impl Watching {
                 (false, false) => continue,
                 (false, true) => self.event("ADDED", row)?,
                 (true, true) => self.event("MODIFIED", row)?,
-                // An object that no longer matches is sent as deleted, in its last matching state, with the
-                // revision of the change.
+                // An object that no longer matches the selectors is sent as deleted, in its last matching
+                // state, with the revision of this change.
                 (true, false) => {
                     let mut last = before.clone().unwrap_or_else(|| row.clone());
                     last.revision = row.revision;

@@ -1,19 +1,19 @@
-//! Durations in Go's notation, as `1h30m`, `1.5s` or `100ms`, and with days.
+//! Durations in Go's notation, such as `1h30m`, `1.5s` or `100ms`, and durations in days.
 
 use std::time::Duration;
 
 const SECOND: i128 = 1_000_000_000;
 
-/// One number with its unit.
+/// One number with its unit, such as `1.5h`.
 struct Term<'t> {
     number: &'t str,
     unit: &'t str,
-    /// The value in nanoseconds; a part smaller than a nanosecond is cut off.
+    /// The value of the term in nanoseconds; a fraction of a nanosecond is cut off.
     nanos: i128,
 }
 
-/// Reads a duration as Go does: it may have a sign, and `0` needs no unit. Returns nanoseconds; `None` if the text
-/// is not a duration or too long for 64 bits.
+/// Parses a duration as Go does: a sign is allowed, and `0` needs no unit. Returns nanoseconds; `None` if the
+/// text is not a duration or the number does not fit into 64 bits.
 pub fn parse(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let nanos = match unsigned {
@@ -27,8 +27,8 @@ pub fn parse(text: &str) -> Option<i64> {
     i64::try_from(if text.starts_with('-') { -nanos } else { nanos }).ok()
 }
 
-/// Reads a duration as people write it: also in days (`30d`), but without a sign, and each number must begin and
-/// end with a digit.
+/// Parses a duration that a user types. Days are allowed (`30d`), a sign is not, and each number must begin
+/// and end with a digit.
 pub fn with_days(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
@@ -45,10 +45,10 @@ pub fn with_days(text: &str) -> Option<Duration> {
     Some(Duration::new(seconds, (nanos % SECOND) as u32))
 }
 
-/// Splits a duration without a sign into its terms; `None` if one of them is wrong, or there are none.
+/// Splits a duration without a sign into its terms; `None` if there is no term or one of them is invalid.
 fn terms(text: &str) -> Option<Vec<Term<'_>>> {
-    /// The longest text in bytes: longer than any useful duration, and so short that the sum of the terms cannot
-    /// overflow.
+    /// The largest length of the text in bytes. It is larger than any useful duration, and small enough that
+    /// the sum of the terms cannot overflow.
     const LONGEST: usize = 256;
     if text.is_empty() || text.len() > LONGEST {
         return None;
@@ -77,7 +77,7 @@ fn scale(unit: &str) -> Option<i128> {
         "m" => 60 * SECOND,
         "s" => SECOND,
         "ms" => 1_000_000,
-        // The micro sign and the Greek letter.
+        // Go accepts the micro sign and the Greek letter mu.
         "us" | "\u{b5}s" | "\u{3bc}s" => 1000,
         "ns" => 1,
         _ => return None,

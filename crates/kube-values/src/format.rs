@@ -1,8 +1,9 @@
-//! The formats of strings in a schema.
+//! The string formats of a schema, such as `email` or `date-time`.
 //!
-//! [`server`] checks what the API server checks, which admits nearly every text as an `email` or a `uri`. [`STRICT`]
-//! has the formats for parameters that people write, where a typing error must not pass. The two differ in `byte`
-//! (the server refuses the empty text), `cidr`, `duration` (days), `email`, `hostname`, `uri` and `uuid`.
+//! [`server`] checks formats as the API server does, which accepts nearly every text as an `email` or a
+//! `uri`. [`STRICT`] has stricter checks for parameters that people write, to find typing errors. The two
+//! differ in `byte` (the server refuses the empty text), `cidr`, `duration` (days), `email`, `hostname`,
+//! `uri` and `uuid`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -13,10 +14,10 @@ use regex::Regex;
 use super::name::Form;
 use super::{duration, time};
 
-/// Returns whether a text has the format.
+/// A check of a string format: returns whether a text has the format.
 pub type Check = fn(&str) -> bool;
 
-/// The strict formats; `password` has no check.
+/// The names and checks of the strict formats; `password` has no check.
 pub const STRICT: [(&str, Check); 12] = [
     ("byte", is_base64),
     ("cidr", is_strict_cidr),
@@ -32,8 +33,8 @@ pub const STRICT: [(&str, Check); 12] = [
     ("uuid", |text| text.len() == 36 && is_uuid(text, None)),
 ];
 
-/// Returns the check of the API server for a format; `None` if the format is only documentation. Rare formats (isbn,
-/// creditcard, rgbcolor, bsonobjectid) admit every text.
+/// Returns the check that the API server uses for a format; `None` if the server does not check the format.
+/// The rare formats isbn, creditcard, rgbcolor and bsonobjectid accept every text.
 pub fn server(format: &str) -> Option<Check> {
     Some(match format.replace('-', "").as_str() {
         "uri" => |text| {
@@ -91,7 +92,7 @@ static MAC: LazyLock<Regex> = LazyLock::new(|| {
 });
 static HEX: LazyLock<Regex> = LazyLock::new(|| matcher("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
 static SSN: LazyLock<Regex> = LazyLock::new(|| matcher(r"^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"));
-/// A number and a word, as in `2 days`.
+/// A duration as a number and a word, such as `2 days`.
 static SPELLED_DURATION: LazyLock<Regex> = LazyLock::new(|| {
     matcher(
         r"^-?[0-9]+ ?(ns|nano|nanoseconds?|us|micro|microseconds?|ms|milli|milliseconds?|s|sec|seconds?|m|mins?|minutes?|h|hr|hours?|d|days?|w|wk|weeks?)$",
@@ -129,8 +130,8 @@ fn is_ipv6(text: &str) -> bool {
     text.parse::<Ipv6Addr>().is_ok()
 }
 
-/// Splits `ADDRESS/BITS` and returns the text after the slash with the number of bits of the address; None if the
-/// address is invalid.
+/// Splits `ADDRESS/BITS`. Returns the text after the slash and the number of bits in such an address; None if
+/// the address is invalid.
 fn network(text: &str) -> Option<(&str, u8)> {
     let (address, bits) = text.split_once('/')?;
     match address.parse().ok()? {

@@ -1,8 +1,8 @@
-//! The texts and numbers inside Kubernetes objects, with one parser each: quantities, durations, times, names,
+//! Parsers and checks for texts and numbers inside Kubernetes objects: quantities, durations, times, names,
 //! label selectors, string formats, and the limits of a schema.
 //!
-//! The functions are pure. They return no messages for users, except for the errors of [`name`], which are those
-//! of the API server. Where two callers need different rules, the difference is a parameter.
+//! All functions are pure. They return no messages for users, except in [`name`], which returns the messages
+//! of the API server. If two callers need different rules, a parameter selects the rule.
 
 #![warn(missing_docs)]
 

@@ -1,25 +1,25 @@
-//! The limits of a schema: numbers, counts and choices, compared exactly.
+//! The limits of a schema on numbers, counts and multiples, compared without rounding where possible.
 
 use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// The smallest or the largest number that a schema allows.
+/// The minimum or the maximum of a number in a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// The limit.
+    /// The minimum or the maximum.
     pub limit: Number,
-    /// Whether a number that is equal to the limit is refused.
+    /// Whether the limit itself is forbidden.
     pub exclusive: bool,
 }
 
 impl Bound {
-    /// Returns whether a number is not below this smallest number.
+    /// Returns whether a number respects this limit, if the limit is a minimum.
     pub fn admits_above(&self, number: &Number) -> bool {
         self.admits(number, Ordering::Greater)
     }
 
-    /// Returns whether a number is not above this largest number.
+    /// Returns whether a number respects this limit, if the limit is a maximum.
     pub fn admits_below(&self, number: &Number) -> bool {
         self.admits(number, Ordering::Less)
     }
@@ -30,7 +30,7 @@ impl Bound {
     }
 }
 
-/// The limits of a count: of characters, items or keys.
+/// The limits on a number of characters, items or keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// The smallest allowed count; None if there is no minimum.
@@ -40,18 +40,18 @@ pub struct Count {
 }
 
 impl Count {
-    /// Returns the smallest allowed count if `count` is below it; None if `count` is large enough.
+    /// Returns the minimum if `count` is below it; None if `count` is large enough.
     pub fn too_few(&self, count: usize) -> Option<u64> {
         self.least.filter(|&least| (count as u64) < least)
     }
 
-    /// Returns the largest allowed count if `count` is above it; None if `count` is small enough.
+    /// Returns the maximum if `count` is above it; None if `count` is small enough.
     pub fn too_many(&self, count: usize) -> Option<u64> {
         self.most.filter(|&most| count as u64 > most)
     }
 }
 
-/// Compares two numbers; exact if both are integers.
+/// Compares two numbers. Integers are compared exactly, other numbers as floats.
 pub fn compare(a: &Number, b: &Number) -> Ordering {
     match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -62,7 +62,8 @@ pub fn compare(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-/// Returns whether a number is a multiple of a step; with fractions, up to a billionth of the step.
+/// Returns whether a number is a multiple of a step. For fractions, a deviation of a billionth of the step is
+/// allowed.
 pub fn is_multiple(number: &Number, step: &Number) -> bool {
     if let (Some(number), Some(step)) = (number.as_i128(), step.as_i128()) {
         return step != 0 && number % step == 0;
@@ -74,7 +75,7 @@ pub fn is_multiple(number: &Number, step: &Number) -> bool {
     (times - times.round()).abs() < 1e-9
 }
 
-/// Returns whether two values are equal; `1` and `1.0` are equal.
+/// Returns whether two JSON values are equal; the numbers `1` and `1.0` are equal.
 pub fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
@@ -82,9 +83,10 @@ pub fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns a float without a fraction as an integer of 64 bits; None for other floats.
+/// Converts a float without a fraction to an integer of 64 bits; None if the float has a fraction or is too
+/// large.
 pub fn whole(float: f64) -> Option<i64> {
-    // Both limits are exact as floats; the upper one is the first number that is too large.
+    // Both limits of the range are exact as floats. The upper limit is the first number that does not fit.
     let fits = float.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&float);
     fits.then_some(float as i64)
 }

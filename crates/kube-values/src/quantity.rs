@@ -1,12 +1,12 @@
 //! Kubernetes quantities: `100m`, `1.5Gi`, `2e3`.
 //!
-//! Amounts are exact in billionths. A smaller part is rounded up, away from zero, as Go does.
+//! An amount is an integer number of billionths. A smaller fraction is rounded away from zero, as in Go.
 
 mod canonical;
 
 pub use canonical::canonical;
 
-/// One, in billionths.
+/// The amount 1, in billionths.
 pub const ONE: i128 = 1_000_000_000;
 
 /// The decimal suffixes, each with its power of ten.
@@ -26,29 +26,29 @@ pub const DECIMAL: [(&str, i32); 10] = [
 /// The binary suffixes; each is 1024 times the one before.
 pub const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// The notation of a quantity.
+/// The notation of the suffix of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A decimal suffix, or none.
+    /// A decimal suffix or no suffix, as in `100m` or `2`.
     Decimal,
     /// A power of ten, as in `2e3`.
     Exponent,
-    /// A binary suffix.
+    /// A binary suffix, as in `1.5Gi`.
     Binary,
 }
 
-/// The parts of a quantity.
+/// The text of a quantity, split into its sign, digits and suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<'t> {
     /// Whether the quantity has a minus sign.
     pub negative: bool,
-    /// The digits before the point, without leading zeros; at least `0`.
+    /// The digits before the decimal point, without leading zeros; at least `0`.
     pub whole: &'t str,
-    /// The digits after the point.
+    /// The digits after the decimal point; empty without a decimal point.
     pub fraction: &'t str,
-    /// The notation.
+    /// The notation of the suffix.
     pub format: Format,
-    /// The power that the suffix means: of ten, or of two in the binary format.
+    /// The power that the suffix stands for: of ten, or of two in the binary format.
     pub exponent: i32,
 }
 
@@ -86,13 +86,13 @@ impl<'t> Parts<'t> {
         })
     }
 
-    /// Returns all digits, without the point.
+    /// Returns the digits before and after the decimal point as one text.
     pub fn digits(&self) -> String {
         format!("{}{}", self.whole, self.fraction)
     }
 
-    /// Returns the amount in billionths; `None` if it is about 10^29 or larger. The amount of a binary quantity is
-    /// at most 2^63-1, as in Go.
+    /// Returns the amount in billionths; `None` if the amount is about 10^29 or larger. The amount of a
+    /// binary quantity is limited to 2^63-1, as in Go.
     pub fn amount(&self) -> Option<i128> {
         let mut amount = self.unlimited()?;
         if self.format == Format::Binary {
@@ -101,8 +101,8 @@ impl<'t> Parts<'t> {
         Some(if self.negative { -amount } else { amount })
     }
 
-    /// Returns whether the notation of the quantity is an integer for Kubernetes. `2000m` and `1.5Gi` are not
-    /// integers.
+    /// Returns whether Kubernetes accepts the notation of the quantity as an integer. It does not accept
+    /// `2000m` and `1.5Gi`.
     pub fn is_integer(&self) -> bool {
         let places = self.fraction.trim_end_matches('0').len();
         let is_whole = match self.format {
@@ -128,7 +128,7 @@ impl<'t> Parts<'t> {
         match (scale, 10_i128.checked_pow(scale.unsigned_abs())) {
             (0.., power) => amount.checked_mul(power?),
             (_, Some(power)) => Some(amount / power + i128::from(amount % power != 0)),
-            // The amount is smaller than a billionth.
+            // An amount below one billionth is rounded up to one billionth.
             (_, None) => Some(1),
         }
     }

@@ -1,4 +1,4 @@
-//! Label selectors: as text in the syntax of kubectl, and as an object with `matchLabels` and `matchExpressions`.
+//! Label selectors: as text in kubectl's syntax, and as an object with `matchLabels` and `matchExpressions`.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use super::name;
 
-/// A label selector: labels must meet all requirements.
+/// A label selector. It matches an object whose labels meet all requirements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// The requirements, one label each.
+    /// The requirements; each is about one label.
     pub requirements: Vec<Requirement>,
 }
 
-/// A requirement on one label.
+/// A requirement of a selector on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// The name of the label.
     pub name: String,
-    /// The condition on its value.
+    /// The condition on the label's value.
     pub wanted: Wanted,
 }
 
-/// A condition on a label.
+/// The condition of a selector on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The label exists.
@@ -37,70 +37,70 @@ pub enum Wanted {
     In(Vec<String>),
     /// The label has none of these values, or does not exist.
     NotIn(Vec<String>),
-    /// The label is a larger number.
+    /// The value of the label is an integer larger than this one.
     Greater(i64),
-    /// The label is a smaller number.
+    /// The value of the label is an integer smaller than this one.
     Less(i64),
-    /// An operator that does not exist; no label meets it.
+    /// The operator is unknown. No object meets this condition.
     Unknown,
 }
 
-/// The extent of a selector in a text.
+/// Whether a selector is a whole text or a part of a longer text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// The whole text, as in a request: blanks around commas, empty values, `>` and `<` are allowed, and names and
-    /// values are checked.
+    /// The selector is the whole text, as in a request. Blanks around commas, empty values, `>` and `<` are
+    /// allowed, and names and values are checked.
     Whole,
-    /// A part that ends at a blank after a requirement, as in a longer text that a user types.
+    /// The selector is a part of a longer text that a user types, and ends at a blank after a requirement.
     Part,
 }
 
-/// A mistake in the text of a selector.
+/// A syntax error in the text of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The offset in bytes.
+    /// The offset of the error in the text, in bytes.
     pub at: usize,
-    /// The kind of the mistake.
+    /// The kind of the error.
     pub kind: MistakeKind,
 }
 
-/// The kinds of mistakes.
+/// The kinds of syntax errors in a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MistakeKind {
-    /// The name of a label is missing.
+    /// A label name is missing.
     NoName,
-    /// Kubernetes refuses the name.
+    /// Kubernetes refuses a label name.
     Name {
-        /// The name.
+        /// The label name.
         name: String,
-        /// The reason of Kubernetes.
+        /// Kubernetes' reason.
         why: String,
     },
-    /// A value is missing.
+    /// A label value is missing.
     NoValue,
-    /// Kubernetes refuses the value.
+    /// Kubernetes refuses a label value.
     Value {
-        /// The name of the label.
+        /// The label name.
         name: String,
-        /// The value.
+        /// The refused value.
         value: String,
-        /// The reason of Kubernetes.
+        /// Kubernetes' reason.
         why: String,
     },
-    /// Something else than an operator follows a name.
+    /// The text after a label name is not an operator.
     Operator,
-    /// A number must follow `>` or `<`.
+    /// The text after `>` or `<` is not a number.
     Number,
-    /// `(` must follow `in` or `notin`.
+    /// `(` is missing after `in` or `notin`.
     Open,
-    /// `)` or a comma must follow a value in `(...)`.
+    /// `)` or a comma is missing after a value in `(...)`.
     Close,
-    /// A comma or the end must follow a requirement.
+    /// A comma is missing after a requirement.
     End,
 }
 
 impl Selector {
-    /// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1` as a request contains it.
+    /// Parses the text of a selector in a request, such as `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
         match text.trim() {
             "" => Ok(Self::default()),
@@ -108,14 +108,15 @@ impl Selector {
         }
     }
 
-    /// Parses a selector that begins at an offset; also returns the offset of its end.
+    /// Parses a selector that begins at a byte offset. Returns the selector and the offset of its end.
     pub fn parse_at(text: &str, at: usize, extent: Extent) -> Result<(Self, usize), Mistake> {
         let mut reader = Reader { text, at, extent };
         let requirements = reader.requirements()?;
         Ok((Self { requirements }, reader.at))
     }
 
-    /// Reads the object form, sorted as Kubernetes sorts it. Null has no requirements.
+    /// Converts the object form of a selector, with the requirements in Kubernetes' order. Null gives a
+    /// selector without requirements.
     pub fn from_object(selector: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let labels = selector["matchLabels"].as_object().into_iter().flatten();
@@ -147,12 +148,12 @@ impl Selector {
         Self { requirements }
     }
 
-    /// Returns whether the selector has no requirements, so that it matches every object.
+    /// Returns whether the selector has no requirements. An empty selector matches every object.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// Returns whether the labels of an object (null, or a map of texts) meet all requirements.
+    /// Returns whether labels meet all requirements. `labels` is null or an object of strings.
     pub fn matches(&self, labels: &Value) -> bool {
         self.requirements
             .iter()
@@ -236,7 +237,8 @@ impl<'t> Reader<'t> {
         self.take(char::is_whitespace);
     }
 
-    /// Reads a name or a value. In a whole selector, wrong characters belong to the word, which is then refused.
+    /// Reads a name or a value. For [`Extent::Whole`], invalid characters are part of the word, so that the
+    /// check of the word reports them.
     fn word(&mut self, more: &[char]) -> &'t str {
         let is_whole = self.is_whole();
         self.take(|c| match is_whole {
@@ -319,7 +321,7 @@ impl<'t> Reader<'t> {
         if self.is_whole() && !self.rest().is_empty() && !self.rest().starts_with(',') {
             return self.mistake(MistakeKind::Operator);
         }
-        // In a longer text, the next word begins another term.
+        // For [`Extent::Part`], the next word begins another term of the longer text.
         self.at = after;
         Ok(Wanted::Exists)
     }
@@ -349,8 +351,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads `in (a, b)`. Returns None if another word follows; in a part of a longer text also if no list follows
-    /// the word.
+    /// Reads `in (a, b)`. Returns None if the next word is not the operator. For [`Extent::Part`], also
+    /// returns None if no list follows the operator.
     fn set(&mut self, operator: &str, name: &str) -> Result<Option<Vec<String>>, Mistake> {
         let start = self.at;
         if self.word(&[]) != operator {

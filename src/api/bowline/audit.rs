@@ -1,7 +1,8 @@
-//! AuditEntry: one action, with its user and its reason, in chains of hashes that show every later change.
+//! AuditEntry: the record of one action, with its user and its reason. Each entry contains the hash of the
+//! entry before it, so a later change of an entry is detected.
 //!
-//! A ReleasePin has one chain, by generation; the marks and garbage collections of a component have another
-//! one. The engine writes and verifies chains.
+//! A ReleasePin has one chain of entries, numbered by generation. The marks and garbage collections of a
+//! component have another chain. The engine writes and verifies the chains.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::hold::Hold;
 use crate::api::schema;
 
-/// The reason of an entry whose change is unknown, because the clone is shallow.
+/// The reason in an entry whose change is unknown, because the git clone is shallow.
 pub const CLONE_ENDS: &str = "not known: the clone ends here";
 
 /// One action on a subject, or on the releases of a component.
@@ -57,30 +58,33 @@ pub const CLONE_ENDS: &str = "not known: the clone ends here";
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "(self.action == 'Gap') == has(self.gap)",
-        "message": "gap is given with the action Gap, and with no other"
+        "message": "gap must be present if the action is Gap, and absent otherwise"
     },
     {
         "rule": "(self.action == 'Checkpoint') == has(self.checkpoint)",
-        "message": "checkpoint is given with the action Checkpoint, and with no other"
+        "message": "checkpoint must be present if the action is Checkpoint, and absent otherwise"
     }
 ]))]
 pub struct AuditEntrySpec {
     /// The subject of the entry.
     pub subject: Subject,
-    /// The number in the chain: the generation of the subject, or the position in the component's chain.
+    /// The number of the entry in its chain: the generation of the subject, or for a component the position in
+    /// the chain.
     #[schemars(range(min = 1))]
     pub revision: i64,
-    /// The operation; absent for a change without one, such as an edit by kubectl.
+    /// The id of the operation, which all entries of one command share; absent if another program made the
+    /// change, such as kubectl.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub operation: Option<String>,
-    /// The user, as the API server stamped it; absent if the server stamped no user.
+    /// The user who made the change, as the API server recorded it; absent if the server recorded no user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// Who wrote this entry; a policy compares it with the writer.
+    /// The user who created this AuditEntry, such as a controller; it can be another user than the actor. A
+    /// policy refuses an entry with a wrong name.
     #[schemars(length(min = 1))]
     pub recorded_by: String,
-    /// The action.
+    /// The action, such as Promote or Rollback.
     pub action: Action,
     /// The time of the action.
     #[schemars(schema_with = "schema::moment")]
@@ -94,10 +98,7 @@ pub struct AuditEntrySpec {
     /// The content of the subject after the action, such as the effective Release; or the marked Release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<ContentRef>,
-    /// The values that only subjects of this kind have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<Detail>,
-    /// The releaseRef of the ReleasePin in entries of bowline 0.1; newer entries have it in detail.
+    /// The releaseRef of the ReleasePin after the action, if a hold names another Release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub release_ref: Option<String>,
@@ -108,17 +109,17 @@ pub struct AuditEntrySpec {
     /// The revision that a rollback restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<i64>,
-    /// The hash of the changes of the rendered manifests.
+    /// The hash of the differences that the action makes in the rendered manifests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendered_hash: Option<String>,
     /// The hash of the previous entry; absent in the first entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 64, max = 64))]
     pub previous: Option<String>,
-    /// The revisions that no bowline process saw, for the action Gap.
+    /// The revisions that no bowline process observed; present only if the action is Gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<Gap>,
-    /// The entries that retention removed, for the action Checkpoint.
+    /// The entries that retention removed; present only if the action is Checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
 }
@@ -142,12 +143,12 @@ pub struct Subject {
     pub uid: Option<String>,
 }
 
-/// The kind of the chain of one ReleasePin: its changes and holds.
+/// The subject kind of the chain that records the changes and holds of one ReleasePin.
 pub const RELEASE_PIN: &str = "ReleasePin";
-/// The kind of the chain of the releases of one component: their marks and deletions.
+/// The subject kind of the chain that records the marks and deletions of the releases of one component.
 pub const COMPONENT: &str = "Component";
 
-/// The kinds that an entry can be about.
+/// The subject kinds that an entry can have.
 pub const SUBJECT_KINDS: &[&str] = &[
     RELEASE_PIN,
     COMPONENT,
@@ -155,35 +156,6 @@ pub const SUBJECT_KINDS: &[&str] = &[
     "StatefulSet",
     "DaemonSet",
 ];
-
-/// The values of an entry that only one kind of subject has.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Detail {
-    /// The releaseRef of a ReleasePin after the action, if a hold names another Release.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
-    pub release_ref: Option<String>,
-}
-
-impl AuditEntrySpec {
-    /// Returns the releaseRef of a ReleasePin after the action; None if it names the effective release.
-    pub fn release_ref(&self) -> Option<&str> {
-        let detail = self.detail.as_ref();
-        let named = detail.and_then(|detail| detail.release_ref.as_deref());
-        named.or(self.release_ref.as_deref())
-    }
-
-    /// Returns the entry with its values in the form of new entries. The hash of an old entry is valid only for
-    /// its old form.
-    pub fn in_current_form(&self) -> Self {
-        let mut spec = self.clone();
-        if let Some(release_ref) = spec.release_ref.take() {
-            spec.detail.get_or_insert_default().release_ref = Some(release_ref);
-        }
-        spec
-    }
-}
 
 /// The actions that audit entries record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -224,7 +196,7 @@ pub enum Action {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContentRef {
-    /// The name of the content.
+    /// The name of the content, such as the name of the Release.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The uid of the content.

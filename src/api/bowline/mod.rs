@@ -1,3 +1,3 @@
-//! The group bowline.dev: the audit trail.
+//! The API group bowline.dev: the audit trail.
 
 pub mod audit;

@@ -1,3 +1,3 @@
-//! The group core.choreo.dev: the rendered resources of a component in an environment.
+//! The API group core.choreo.dev: the rendered resources of a component in an environment.
 
 pub mod rendered;

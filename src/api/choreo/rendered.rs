@@ -71,12 +71,12 @@ use crate::api::schema::{self, Object};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RenderedReleaseSpec {
-    /// The component of the resources.
+    /// The component that the resources belong to.
     pub owner: RenderedOwner,
     /// The environment that the resources are for.
     #[schemars(length(min = 1, max = 63))]
     pub environment_name: String,
-    /// The resources.
+    /// The desired resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"]))]
     pub resources: Vec<RenderedResource>,
@@ -104,10 +104,10 @@ pub struct RenderedOwner {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenderedResource {
-    /// Identifies the resource within the rendered release.
+    /// The id of the resource, unique in the rendered release.
     #[schemars(length(min = 1, max = 512))]
     pub id: String,
-    /// The whole object.
+    /// The desired state of the resource: a whole Kubernetes object.
     #[schemars(schema_with = "schema::kubernetes_object")]
     pub object: Object,
 }
@@ -120,8 +120,8 @@ pub struct RenderedReleaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Every resource that was applied and may still exist.
-    // The list is atomic and has no key: a resource whose kind changed is in it twice until the old object is
-    // gone.
+    // The list is atomic and has no key, because a resource whose kind changed is in the list twice until the
+    // old object is gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub resources: Vec<ResourceStatus>,
@@ -135,18 +135,18 @@ pub struct RenderedReleaseStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceStatus {
-    /// The id in the spec.
+    /// The id of the resource in the spec.
     pub id: String,
     /// The API group; empty for the core group.
     #[serde(default)]
     pub group: String,
-    /// The API version.
+    /// The version of the API, such as `v1`.
     pub version: String,
-    /// The kind.
+    /// The kind of the resource.
     pub kind: String,
-    /// The name in the data plane.
+    /// The name of the resource in the data plane.
     pub name: String,
-    /// The namespace in the data plane; absent for a cluster-scoped resource.
+    /// The namespace of the resource in the data plane; absent for a cluster-scoped resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The status of the resource in the data plane.
@@ -170,7 +170,7 @@ pub struct ResourceStatus {
 }
 
 /// The health of a resource.
-// The variants are ordered from best to worst, so the maximum of several is the worst.
+// The variants are ordered from best to worst, so the maximum of several health values is the worst one.
 #[derive(
     Clone,
     Copy,
@@ -200,7 +200,7 @@ pub enum Health {
 }
 
 impl RenderedRelease {
-    /// Returns the data planes that may have resources of this RenderedRelease, by their connection.
+    /// Returns the connection names of the data planes that may have resources of this RenderedRelease.
     pub fn data_planes(&self) -> Result<Vec<String>, UnreadableAnnotation> {
         let read = annotation::read(self, labels::DATA_PLANES, "RenderedRelease");
         Ok(read?.unwrap_or_default())

@@ -1,6 +1,6 @@
 //! The definitions of a component: Component, ComponentTypeDefinition, Addon and Workload.
 //!
-//! Template bodies and parameters are free-form JSON here; `render` evaluates them.
+//! Template bodies and parameters are free-form JSON in these types; the module `render` evaluates them.
 
 use std::collections::BTreeMap;
 
@@ -25,9 +25,9 @@ use crate::api::schema::{self, Object};
     doc = "A Component is a program that a team runs: its type, its parameters and its addons.",
     shortname = "comp",
     category = "bowline",
-    validation = Rule::new("self.metadata.name.size() <= 63").message("the name of a Component has at most 63 characters, because it is the value of a label"),
+    validation = Rule::new("self.metadata.name.size() <= 63").message("the name of a Component must have at most 63 characters, because it is the value of a label"),
     printcolumn(name = "Type", type_ = "string", json_path = ".spec.componentType", description = "Workload type and name of the ComponentTypeDefinition"),
-    printcolumn(name = "Auto Deploy", type_ = "boolean", json_path = ".spec.autoDeploy", description = "Whether changes go to the first environment by themselves"),
+    printcolumn(name = "Auto Deploy", type_ = "boolean", json_path = ".spec.autoDeploy", description = "Whether the controller deploys each change to the first environment"),
     printcolumn(name = "Latest Release", type_ = "string", json_path = ".status.latestRelease", description = "The newest Release that the controller made"),
     printcolumn(name = "Project", type_ = "string", json_path = ".spec.owner.projectName", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -43,7 +43,7 @@ pub struct ComponentSpec {
         length(max = 317),
         extend("x-kubernetes-validations" = [{
             "rule": "self.matches('^[^/]+/[^/]+$')",
-            "message": "componentType is {workloadType}/{name}, for example deployment/web-app"
+            "message": "componentType must be {workloadType}/{name}, for example deployment/web-app"
         }])
     )]
     pub component_type: String,
@@ -100,7 +100,7 @@ pub struct AddonInstance {
     /// The name of the Addon.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Tells two uses of the same addon apart.
+    /// The id of this addon instance; it distinguishes several instances of one addon.
     #[schemars(length(min = 1, max = 63))]
     pub instance_id: String,
     /// Parameters of this addon instance. EnvSettings override them per environment.
@@ -109,7 +109,7 @@ pub struct AddonInstance {
     pub config: Object,
 }
 
-/// How components of one type become Kubernetes resources.
+/// The Kubernetes resources of all components of one type.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -118,7 +118,7 @@ pub struct AddonInstance {
     namespaced,
     derive = "PartialEq",
     derive = "Default",
-    doc = "A ComponentTypeDefinition says how components of one type become Kubernetes resources.",
+    doc = "A ComponentTypeDefinition defines the Kubernetes resources of all components of one type.",
     shortname = "ctd",
     category = "bowline",
     printcolumn(
@@ -135,13 +135,13 @@ pub struct AddonInstance {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentTypeDefinitionSpec {
-    /// The first part of `componentType`, for example `deployment`.
+    /// The first part of the componentType of a Component, for example `deployment`.
     #[schemars(length(min = 1, max = 63))]
     pub workload_type: String,
     /// The parameters that components of this type take.
     #[serde(default, skip_serializing_if = "ParameterSchema::is_empty")]
     pub schema: ParameterSchema,
-    /// Templates of the resources that a component becomes.
+    /// Templates of the resources of a component.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 256),
@@ -172,7 +172,7 @@ impl ParameterSchema {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
-    /// Identifies the resource within its definition.
+    /// The id of the template, unique in its definition.
     #[schemars(length(min = 1, max = 253))]
     pub id: String,
     /// A CEL expression, `${...}`: if it is false, the template makes no resource.
@@ -184,12 +184,12 @@ pub struct ResourceTemplate {
     /// The name of the variable that contains the item of forEach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub var: Option<String>,
-    /// The resource; `${...}` contains an expression.
+    /// The resource to create; each `${...}` in it contains a CEL expression.
     #[schemars(schema_with = "schema::atomic_object")]
     pub template: Object,
 }
 
-/// Resources and patches that components can add to those of their type.
+/// Resources that a component gets from this addon, and patches of the resources of its type.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -228,9 +228,9 @@ pub struct AddonSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AddonPatch {
-    /// The resources to patch. It is an error if there is none.
+    /// The resources to patch. If the target selects no resource, rendering fails.
     pub target: PatchTarget,
-    /// The operations on each of them, in order.
+    /// The operations on each selected resource, in order.
     #[schemars(length(min = 1, max = 256), extend("x-kubernetes-list-type" = "atomic"))]
     pub operations: Vec<PatchOperation>,
 }
@@ -242,7 +242,8 @@ pub struct PatchTarget {
     /// The kind of the resources.
     #[schemars(length(min = 1, max = 63))]
     pub kind: String,
-    /// A CEL expression, `${...}`, over `resource` that selects resources of that kind. The default is all.
+    /// A CEL expression, `${...}`, that is true for the resources to patch; it reads each resource of the kind
+    /// as `resource`. The default is all resources of the kind.
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
 }
@@ -251,11 +252,12 @@ pub struct PatchTarget {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchOperation {
-    /// The operation.
+    /// The name of the operation, such as `add`.
     pub op: PatchVerb,
-    /// A JSON pointer that may contain `[?(@.name=='x')]` and `[*]`; `add` creates missing parents.
+    /// The changed field, as a JSON pointer. `[?(@.name=='x')]` selects the list items with this name, `[*]`
+    /// selects all items. The operation `add` creates missing parents.
     pub path: String,
-    /// The value to add, to merge or to replace the old one; null is a value too.
+    /// The value that the operation adds, merges, or puts in place of the old value; null is a value too.
     #[serde(
         default,
         deserialize_with = "present",
@@ -265,7 +267,8 @@ pub struct PatchOperation {
     pub value: Option<Value>,
 }
 
-/// Reads a present field, including null, which an Option alone would read as absent.
+/// Deserializes a field that is present. Keeps null as a value; a plain Option would read null as an absent
+/// field.
 fn present<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(field).map(Some)
 }
@@ -337,10 +340,10 @@ pub struct Endpoint {
     /// The protocol, for example `http` or `grpc`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
-    /// The port.
+    /// The port number.
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
-    /// The path of the API description in the source.
+    /// The path of the API description in the source repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_path: Option<String>,
     /// Further fields that templates may read.
@@ -362,14 +365,14 @@ pub struct Connection {
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     #[schemars(schema_with = "schema::open_object")]
     pub params: Object,
-    /// How the workload gets the parameters, for example as environment variables.
+    /// The way in which the workload receives the parameters, for example as environment variables.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     #[schemars(schema_with = "schema::open_object")]
     pub inject: Object,
 }
 
 impl Component {
-    /// Returns the name of the project that owns the component.
+    /// Returns the name of the project that owns the component. The default is `default`.
     pub fn project_name(&self) -> &str {
         self.spec
             .owner
@@ -379,7 +382,8 @@ impl Component {
 }
 
 impl ComponentSpec {
-    /// Splits `componentType` into the workload type and the name of the ComponentTypeDefinition.
+    /// Splits `componentType` into the workload type and the name of the ComponentTypeDefinition. None: it
+    /// does not have exactly these two parts.
     pub fn type_parts(&self) -> Option<(&str, &str)> {
         self.component_type
             .split_once('/')

@@ -1,8 +1,8 @@
-//! Definitions: all resolved definitions of one release.
+//! The resolved definitions of one release.
 //!
-//! `resolve` makes them, `render` reads them, a snapshot stores them. They do not show whether a definition
-//! came from git, from a release or from a cluster, so equal definitions have equal hashes: the fields that a
-//! server adds are removed, and so is the namespace.
+//! The module `resolve` makes the definitions, `render` reads them, and a snapshot stores them. They do not
+//! contain the namespace and the fields that a server adds, so equal definitions from git, from a release or
+//! from a cluster have equal hashes.
 
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
@@ -15,13 +15,12 @@ use crate::api::digest;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Definitions {
-    /// The Component.
     pub component: Component,
     /// The ComponentTypeDefinition of the component.
     pub component_type_definition: ComponentTypeDefinition,
     /// The Addon of each addon instance, in the order of the component's instances.
     pub addons: Vec<AddonDefinition>,
-    /// The Workload, which is the result of the build.
+    /// The Workload: the result of the build.
     pub workload: Workload,
 }
 
@@ -37,10 +36,10 @@ pub struct AddonDefinition {
     pub addon: Addon,
 }
 
-/// The reasons why definitions do not belong together.
+/// The reasons why definitions do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    /// The ComponentTypeDefinition is not the type that the component names.
+    /// The ComponentTypeDefinition is not the one that the component names.
     #[error(
         "component {component} is of type {says:?}, and the definition is {found:?}; name one of them after the other"
     )]
@@ -67,8 +66,8 @@ pub enum Mismatch {
 }
 
 impl Definitions {
-    /// Combines the definitions of a release. Puts the addons in the order of the component, without the addons
-    /// that the component does not use.
+    /// Combines the definitions of a release. Sorts the addons in the order of the component, and drops the
+    /// addons that the component does not use.
     pub fn assemble(
         component: Component,
         component_type_definition: ComponentTypeDefinition,
@@ -117,14 +116,14 @@ impl Definitions {
         self.workload.spec.image.as_deref().into_iter().collect()
     }
 
-    /// Returns the hash of all definitions. The name of a snapshot contains the start of it.
+    /// Returns the hash of all definitions. The name of a snapshot contains the first characters of the hash.
     pub fn content_hash(&self) -> String {
         digest::of(self)
     }
 }
 
-/// Returns the metadata that is part of a definition: name, labels and annotations, without the annotations
-/// of tools.
+/// Returns the metadata that belongs to a definition: the name, the labels, and the annotations except
+/// kubectl's copy of the object.
 pub fn essential(metadata: &ObjectMeta) -> ObjectMeta {
     let annotations = metadata.annotations.as_ref().map(|all| {
         all.iter()

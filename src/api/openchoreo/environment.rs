@@ -1,4 +1,4 @@
-//! The kinds of environments: Environment, DataPlane, and the DeploymentPipeline that orders environments.
+//! The kinds Environment, DataPlane and DeploymentPipeline. The pipeline puts the environments in order.
 
 mod fault;
 
@@ -28,15 +28,16 @@ pub use fault::{PipelineCycle, PipelineFault};
     doc = "An Environment is a target of promotions. RBAC grants the verb `promote` on it to the users who may change its ReleasePins.",
     shortname = "env",
     category = "bowline",
-    validation = Rule::new("self.metadata.name.size() <= 63").message("the name of an Environment has at most 63 characters, because it is the value of a label"),
+    validation = Rule::new("self.metadata.name.size() <= 63").message("the name of an Environment must have at most 63 characters, because it is the value of a label"),
     printcolumn(name = "Production", type_ = "boolean", json_path = ".spec.isProduction"),
     printcolumn(name = "Data Plane", type_ = "string", json_path = ".spec.dataPlaneRef.name"),
-    printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace", description = "Where resources without a namespace go"),
+    printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace", description = "The namespace in the data plane for resources without a namespace"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentSpec {
     /// The DataPlane that the environment runs on.
+    #[schemars(schema_with = "schema::data_plane_ref")]
     pub data_plane_ref: NameRef,
     /// Whether this is a production environment: actions need a stronger confirmation.
     #[serde(default)]
@@ -75,7 +76,7 @@ impl EnvironmentSpec {
         name = "Context",
         type_ = "string",
         json_path = ".spec.context.name",
-        description = "The kubeconfig context, where that is how it is reached"
+        description = "The context of the kubeconfig; empty if the DataPlane has none"
     ),
     printcolumn(
         name = "Age",
@@ -86,14 +87,15 @@ impl EnvironmentSpec {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "[has(self.inCluster), has(self.context), has(self.embedded)].exists_one(given, given)",
-    "message": "a data plane has exactly one of inCluster, context and embedded"
+    "message": "a DataPlane must have exactly one of inCluster, context and embedded"
 }]))]
 pub struct DataPlaneSpec {
     /// The cluster that contains this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_cluster: Option<InCluster>,
-    /// A context of the kubeconfig.
+    /// The context of the kubeconfig that connects to the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::context_ref")]
     pub context: Option<NameRef>,
     /// The embedded store of bowline. It runs no pods; a simulator updates the status of workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,14 +115,14 @@ pub struct Embedded {}
 pub enum Reach<'a> {
     /// The cluster that contains the DataPlane object.
     InCluster,
-    /// A context of the kubeconfig.
+    /// The context of the kubeconfig that connects to the cluster.
     Context(&'a str),
     /// The embedded store of this process.
     Embedded,
 }
 
 impl<'a> Reach<'a> {
-    /// Parses the text form of [`Reach`]. None: the text is not such a form.
+    /// Parses the text form of a [`Reach`]. None: the text is invalid.
     pub fn parse(text: &'a str) -> Option<Self> {
         match text {
             "inCluster" => Some(Self::InCluster),
@@ -175,7 +177,7 @@ impl DataPlaneSpec {
         name = "Retention",
         type_ = "boolean",
         json_path = ".spec.retention.enabled",
-        description = "Whether old releases are collected automatically"
+        description = "Whether the controller deletes old releases"
     ),
     printcolumn(
         name = "Age",
@@ -186,7 +188,7 @@ impl DataPlaneSpec {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "!has(self.promotionPaths) || self.promotionPaths.all(p, p.targetEnvironmentRefs.all(t, !self.promotionPaths.exists(q, q.sourceEnvironmentRef.name == t.name && q.targetEnvironmentRefs.exists(u, u.name == p.sourceEnvironmentRef.name))))",
-    "message": "a pipeline has no cycles: two environments promote to each other"
+    "message": "the promotion paths of a pipeline must not form a cycle, but two environments promote to each other"
 }]))]
 pub struct DeploymentPipelineSpec {
     /// The promotion paths, one item per source environment. An environment that is no target of a path is a
@@ -212,17 +214,17 @@ pub struct DeploymentPipelineStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// The promotions from one environment.
+/// The promotion paths from one environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "!self.targetEnvironmentRefs.exists(t, t.name == self.sourceEnvironmentRef.name)",
-    "message": "an environment does not promote to itself"
+    "message": "a promotion path must not lead from an environment to itself"
 }]))]
 pub struct PromotionPath {
-    /// The source of a promotion.
+    /// The Environment that releases are promoted from.
     pub source_environment_ref: EnvironmentRef,
-    /// The targets of a promotion.
+    /// The Environments that releases are promoted to.
     #[schemars(
         length(min = 1, max = 32),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
@@ -298,7 +300,7 @@ impl DeploymentPipelineSpec {
         edges.map(|(source, _)| source).collect()
     }
 
-    /// Returns the environments that are no target of a promotion, in the order of the spec.
+    /// Returns the environments that are not the target of a promotion path, in the order of the spec.
     pub fn first_environments(&self) -> Vec<&str> {
         let targets: BTreeSet<&str> = self.edges().map(|(_, target)| target).collect();
         self.named()
@@ -307,8 +309,8 @@ impl DeploymentPipelineSpec {
             .collect()
     }
 
-    /// Returns the environments in the order of promotion; environments that could be in either order keep
-    /// the order of the spec.
+    /// Returns the environments in the order of promotion. Where the paths allow several orders, the order of
+    /// the spec decides. Fails if the paths have a cycle.
     pub fn order(&self) -> Result<Vec<&str>, PipelineCycle> {
         let mut waiting_for: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (source, target) in self.edges() {

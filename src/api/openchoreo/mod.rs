@@ -1,4 +1,4 @@
-//! The group openchoreo.dev: components, their definitions, releases and environments.
+//! The API group openchoreo.dev: components, their definitions, releases and environments.
 
 pub mod component;
 pub mod definitions;

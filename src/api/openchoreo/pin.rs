@@ -1,7 +1,7 @@
-//! ReleasePin: the Release of a component in an environment, and the holds on it.
+//! ReleasePin: names the Release that a component runs in an environment, and contains the holds.
 //!
-//! The engine writes the operation of a change to annotations, not to the spec: the spec contains only what
-//! users and git declare, so its generation increases only with a new release or a changed hold.
+//! The spec contains only the values that users and git declare, so the generation increases only if the
+//! release or a hold changes. The engine writes the operation of a change to annotations.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -18,7 +18,7 @@ use crate::api::schema;
 /// The maximum number of outcomes in the status of a ReleasePin.
 pub const MAX_OUTCOMES: usize = 50;
 
-/// Which release of a component an environment runs.
+/// The Release of a component that an environment runs.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -40,7 +40,7 @@ pub const MAX_OUTCOMES: usize = 50;
     printcolumn(name = "Release", type_ = "string", json_path = ".spec.releaseRef.name", description = "The desired release"),
     printcolumn(name = "Applied", type_ = "string", json_path = ".status.appliedRelease", description = "The release that was applied last"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
-    printcolumn(name = "First Hold", type_ = "string", json_path = ".spec.holds[0].owner", description = "Who placed the first hold; a hold past its end has no effect and stays listed"),
+    printcolumn(name = "First Hold", type_ = "string", json_path = ".spec.holds[0].owner", description = "The owner of the first hold; a hold that has ended stays in this column, without an effect"),
     printcolumn(name = "Hold Until", type_ = "string", json_path = ".spec.holds[0].until", description = "The end of the first hold; empty if it has no end"),
     printcolumn(name = "Changed By", type_ = "string", json_path = ".metadata.annotations['bowline\\.dev/changed-by']", priority = 1),
     printcolumn(name = "Snapshot", type_ = "string", json_path = ".status.snapshot", priority = 1),
@@ -54,7 +54,7 @@ pub struct ReleasePinSpec {
         length(min = 1, max = 63),
         extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf",
-            "message": "the component of a ReleasePin never changes; create another ReleasePin"
+            "message": "the component of a ReleasePin cannot change; create another ReleasePin"
         }])
     )]
     pub component: String,
@@ -63,11 +63,12 @@ pub struct ReleasePinSpec {
         length(min = 1, max = 63),
         extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf",
-            "message": "the environment of a ReleasePin never changes; create another ReleasePin"
+            "message": "the environment of a ReleasePin cannot change; create another ReleasePin"
         }])
     )]
     pub environment: String,
-    /// The Release that runs there, unless a hold names another one.
+    /// The Release that runs in the environment, unless an active hold names another Release.
+    #[schemars(schema_with = "schema::release_ref")]
     pub release_ref: NameRef,
     /// The holds: while one is active, no promotion, deployment or automation moves the ReleasePin; a rollback still can. A hold past its end has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +79,7 @@ pub struct ReleasePinSpec {
     pub holds: Vec<Hold>,
 }
 
-/// Returns the release of the newest hold that names a release.
+/// Returns the release of the newest of the given holds that name a release.
 pub fn fixed<'h>(holds: impl Iterator<Item = &'h Hold>) -> Option<&'h str> {
     let fixing = holds.filter_map(|hold| Some((hold.since.0, &hold.id, hold.release.as_deref()?)));
     fixing.max().map(|(_, _, release)| release)
@@ -135,7 +136,7 @@ pub struct Outcome {
 
 impl ReleasePinStatus {
     /// Stores an outcome. Replaces an earlier outcome of the same generation, and removes the oldest outcomes
-    /// beyond [`MAX_OUTCOMES`].
+    /// if there are more than [`MAX_OUTCOMES`].
     pub fn record(&mut self, outcome: Outcome) {
         self.outcomes
             .retain(|known| known.generation != outcome.generation);
@@ -152,13 +153,14 @@ impl ReleasePinSpec {
         self.holds.iter().filter(move |hold| hold.is_active(now))
     }
 
-    /// Returns the name of the effective Release at `now`: the release of the newest active hold that names
-    /// one, else releaseRef.
+    /// Returns the name of the effective Release at `now`: the one that the newest active hold names, else
+    /// releaseRef.
     pub fn effective_release(&self, now: Timestamp) -> &str {
         self.release_at(now, false)
     }
 
-    /// Returns the name of the effective Release at `now`. `owned`: a GitOps tool owns the ReleasePin.
+    /// Returns the name of the effective Release at `now`. `owned` says whether a GitOps tool owns the
+    /// ReleasePin.
     pub fn release_at(&self, now: Timestamp, owned: bool) -> &str {
         let holds = self
             .holds
@@ -167,7 +169,8 @@ impl ReleasePinSpec {
         fixed(holds).unwrap_or(&self.release_ref.name)
     }
 
-    /// Returns every Release that the ReleasePin names: in releaseRef, and in active and inactive holds.
+    /// Returns every Release that the ReleasePin names: the releaseRef, and the releases of active and ended
+    /// holds.
     pub fn named_releases(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.release_ref.name.as_str())
             .chain(self.holds.iter().filter_map(|hold| hold.release.as_deref()))
@@ -175,18 +178,18 @@ impl ReleasePinSpec {
 }
 
 impl ReleasePin {
-    /// Reads the operation of the current generation. None: there is no annotation, or it is of an older
-    /// generation, because an edit by kubectl keeps the annotation.
+    /// Reads the operation that made the current generation. None: the annotation is missing or belongs to an
+    /// older generation, because an edit by kubectl keeps it.
     pub fn operation(&self) -> Result<Option<Operation>, UnreadableAnnotation> {
         operation::of(self, "ReleasePin", self.metadata.generation)
     }
 
-    /// Returns the user of the last change of the spec, as the API server stamped it.
+    /// Returns the user of the last change of the spec, from the annotation that the API server stamped.
     pub fn changed_by(&self) -> Option<&str> {
         operation::changed_by(self)
     }
 
-    /// Returns the hash of the newest AuditEntry at the last change of the spec.
+    /// Returns the hash of the AuditEntry that was the newest one at the last change of the spec.
     pub fn audit_head(&self) -> Option<&str> {
         operation::audit_head(self)
     }

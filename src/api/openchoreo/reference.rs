@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A reference to an object of the same namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+///
+/// It has no schema of its own: the schema of each field names the kind of the object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NameRef {
-    /// The name of the referenced object.
-    #[schemars(length(min = 1, max = 253))]
+    /// The name of the object.
     pub name: String,
 }
 

@@ -1,6 +1,6 @@
-//! Release: the lockfile of a component, which never changes.
+//! Release: the immutable lockfile of a component.
 //!
-//! This module defines only the types; `resolve` reads the references, plain or compressed.
+//! This module defines only the types; the module `resolve` reads the referenced definitions.
 
 use std::str::FromStr;
 
@@ -37,7 +37,7 @@ use crate::api::schema::Object;
         name = "Version",
         type_ = "string",
         json_path = ".metadata.annotations['bowline\\.dev/version']",
-        description = "The version as it was given"
+        description = "The version that the user gave the release"
     ),
     printcolumn(
         name = "Image",
@@ -48,7 +48,7 @@ use crate::api::schema::Object;
         name = "Delete Denied",
         type_ = "string",
         json_path = ".metadata.labels['bowline\\.dev/pinned']",
-        description = "Whether a policy denies its deletion by hand, because a ReleasePin names it or named it, or an action claimed it; gc removes this protection when nothing names the release any more"
+        description = "Whether a policy refuses to delete the release, because a ReleasePin names it or named it, or an action claimed it; gc removes this protection from a release that is no longer in use"
     ),
     printcolumn(
         name = "Type",
@@ -78,15 +78,15 @@ use crate::api::schema::Object;
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!has(self.component.content) || has(self.component.content.compressed) || (has(self.component.content.kind) && self.component.content.kind == 'Component')",
-        "message": "component.content is a Component"
+        "message": "component.content must be a Component"
     },
     {
         "rule": "!has(self.componentTypeDefinition.content) || has(self.componentTypeDefinition.content.compressed) || (has(self.componentTypeDefinition.content.kind) && self.componentTypeDefinition.content.kind == 'ComponentTypeDefinition')",
-        "message": "componentTypeDefinition.content is a ComponentTypeDefinition"
+        "message": "componentTypeDefinition.content must be a ComponentTypeDefinition"
     },
     {
         "rule": "!has(self.addons) || self.addons.all(a, !has(a.content) || has(a.content.compressed) || (has(a.content.kind) && a.content.kind == 'Addon'))",
-        "message": "the content of each addon is an Addon"
+        "message": "the content of each addon must be an Addon"
     }
 ]))]
 pub struct ReleaseSpec {
@@ -124,16 +124,17 @@ fn workload_schema(_: &mut SchemaGenerator) -> Schema {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.gitRef) != has(self.content)",
-    "message": "a reference has exactly one of gitRef and content"
+    "message": "a reference must have exactly one of gitRef and content"
 }]))]
 pub struct Reference {
     /// The name of the definition.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Where the definition is in git.
+    /// The repository, the commit and the file that contain the definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_ref: Option<GitRef>,
-    /// The definition itself: a whole object, or `compressed` with its gzip in base64.
+    /// The definition: either a whole object, or only the field `compressed` with the gzip of the object in
+    /// base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
 }
@@ -143,7 +144,7 @@ pub struct Reference {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.gitRef) != has(self.content)",
-    "message": "a reference has exactly one of gitRef and content"
+    "message": "a reference must have exactly one of gitRef and content"
 }]))]
 pub struct AddonReference {
     /// The name of the Addon.
@@ -152,10 +153,11 @@ pub struct AddonReference {
     /// The id of the addon instance of the component.
     #[schemars(length(min = 1, max = 63))]
     pub instance_id: String,
-    /// Where the definition is in git.
+    /// The repository, the commit and the file that contain the definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_ref: Option<GitRef>,
-    /// The definition itself: a whole object, or `compressed` with its gzip in base64.
+    /// The definition: either a whole object, or only the field `compressed` with the gzip of the object in
+    /// base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
 }
@@ -172,7 +174,7 @@ pub struct GitRef {
         length(max = 64),
         extend("x-kubernetes-validations" = [{
             "rule": "self.matches('^([0-9a-f]{40}|[0-9a-f]{64})$')",
-            "message": "revision is the full id of a commit, 40 or 64 lowercase hex digits; for a short one, a branch or a tag, `git rev-parse REVISION` prints it"
+            "message": "revision must be the full id of a commit, 40 or 64 lowercase hex digits; for a short id, a branch or a tag: git rev-parse REVISION"
         }])
     )]
     pub revision: String,
@@ -190,19 +192,19 @@ impl Content {
     /// The only field of compressed content.
     pub const COMPRESSED: &str = "compressed";
 
-    /// Makes compressed content from a base64 text.
+    /// Makes compressed content from the base64 text of a gzip stream.
     pub fn from_compressed(base64: impl Into<String>) -> Self {
         let mut fields = Object::new();
         fields.insert(Self::COMPRESSED.to_owned(), base64.into().into());
         Self(fields)
     }
 
-    /// Returns the base64 text of compressed content.
+    /// Returns the base64 text of compressed content. None: the content is not compressed.
     pub fn compressed(&self) -> Option<&str> {
         self.0.get(Self::COMPRESSED)?.as_str()
     }
 
-    /// Returns the object if it is embedded without compression.
+    /// Returns the embedded object. None: the content is compressed.
     pub fn whole(&self) -> Option<&Object> {
         self.compressed().is_none().then_some(&self.0)
     }
@@ -232,7 +234,7 @@ impl JsonSchema for Content {
                     "pattern": "^[A-Za-z0-9+/]+={0,2}$"
                 }
             },
-            // A rule does not see unknown fields, but the number of properties includes them.
+            // A validation rule does not see unknown fields, but `maxProperties` counts them.
             "anyOf": [
                 {"not": {"required": ["compressed"]}},
                 {"maxProperties": 1}
@@ -241,13 +243,13 @@ impl JsonSchema for Content {
             "x-kubernetes-preserve-unknown-fields": true,
             "x-kubernetes-validations": [{
                 "rule": "has(self.compressed) ? !has(self.apiVersion) && !has(self.kind) && !has(self.metadata) && !has(self.spec) : has(self.apiVersion) && has(self.kind)",
-                "message": "content is a whole object with apiVersion and kind, or has only the field compressed"
+                "message": "content must be a whole object with apiVersion and kind, or have only the field compressed"
             }]
         })
     }
 }
 
-/// The mark of a user on a Release; the value of the annotation `bowline.dev/mark`.
+/// The mark of a user on a Release. It is the value of the annotation `bowline.dev/mark`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mark {
@@ -260,12 +262,12 @@ pub struct Mark {
     /// The reason that the user gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The operation that wrote the mark; the same after a retry.
+    /// The id of the operation that wrote the mark. A retry has the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
 }
 
-/// Whether a Release may be promoted, and be the target of a rollback.
+/// The verdict of a mark: whether the Release may be promoted, and may be the target of a rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
@@ -276,31 +278,33 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Reads the verdict of a mark. An invalid mark means bad, because its writer wanted to warn.
+    /// Parses the verdict from the annotation. An invalid annotation means bad, because its author wanted to
+    /// warn.
     pub fn of_mark(annotation: &str) -> Self {
         serde_json::from_str::<Mark>(annotation).map_or(Self::Bad, |mark| mark.verdict)
     }
 }
 
-/// Announces that a ReleasePin will name a Release; the value of the annotation `bowline.dev/claimed-at`.
+/// A claim: it announces that a ReleasePin will name a Release, so that garbage collection keeps the Release.
+/// It is the value of the annotation `bowline.dev/claimed-at`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
     /// The time when the claim was placed or renewed.
     pub at: Time,
-    /// The operation that placed the claim.
+    /// The id of the operation that placed the claim.
     pub operation: String,
 }
 
 impl Claim {
-    /// Returns the value of the annotation.
+    /// Returns the claim as the value of the annotation.
     pub fn to_annotation(&self) -> String {
         serde_json::to_string(self).expect("BUG: a claim is JSON")
     }
 }
 
-/// Returns the time of the last claim on a release: the time in the claim or the time of the server,
-/// whichever is later, because clocks differ. An invalid claim has the time of the server.
+/// Returns the time of the last claim on a release. None: there is no claim. Clocks differ, so this is the
+/// later one of the time in the claim and the time at which the server stored the claim.
 pub fn claimed_at(metadata: &ObjectMeta) -> Option<Timestamp> {
     let annotation = metadata.annotations.as_ref()?.get(labels::CLAIMED_AT)?;
     let said: Option<Claim> = serde_json::from_str(annotation).ok();
@@ -329,7 +333,7 @@ impl Release {
         annotation::read(self, labels::CLAIMED_AT, "Release")
     }
 
-    /// Returns whether the release has the label that protects it from deletion.
+    /// Returns whether the release has the label `bowline.dev/pinned`, which protects it from deletion.
     pub fn is_pinned(&self) -> bool {
         self.labels().get(labels::PINNED).map(String::as_str) == Some(labels::PINNED_TRUE)
     }
@@ -370,7 +374,7 @@ impl Revision {
 }
 
 impl GitRef {
-    /// Returns the commit. Fails if it is not a full id.
+    /// Parses the revision. Fails if it is not a full commit id.
     pub fn commit(&self) -> Result<Revision, NotARevision> {
         self.revision.parse()
     }

@@ -1,5 +1,5 @@
-//! EnvSettings: the parameters that differ between environments. They are used when a release is rendered,
-//! and are never part of it.
+//! EnvSettings: the parameters that differ between environments. `render` applies them to a release; they are
+//! never part of a release.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,8 @@ pub struct EnvSettingsSpec {
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     #[schemars(schema_with = "schema::open_object")]
     pub overrides: Object,
-    /// Overrides the configuration of addon instances, by addon name and instance id.
+    /// Overrides the configuration of addon instances; the keys are the name of the addon and the id of the
+    /// instance.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::open_object")]
     pub addon_overrides: BTreeMap<String, BTreeMap<String, Object>>,

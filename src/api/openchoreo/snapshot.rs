@@ -1,5 +1,5 @@
-//! ComponentEnvSnapshot: the resolved definitions that a ReleasePin was rendered from. It is internal: only
-//! the ReleasePin controller writes it.
+//! ComponentEnvSnapshot: the resolved definitions from which a ReleasePin was rendered. The kind is internal:
+//! only the ReleasePin controller writes it.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -37,7 +37,7 @@ use crate::api::schema::{self, Object};
         name = "Size",
         type_ = "string",
         json_path = ".metadata.annotations['bowline\\.dev/size']",
-        description = "Bytes of content"
+        description = "The size of the content in bytes"
     ),
     printcolumn(
         name = "Hash",
@@ -63,7 +63,7 @@ pub struct ComponentEnvSnapshotSpec {
     /// The Component.
     pub component: Content,
     /// The Addon of each addon instance.
-    // Two instances of one addon may come from two commits, so each copy has the id of its instance.
+    // Two instances of one addon may come from two commits, so each copy contains the id of its instance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 64),

@@ -1,55 +1,54 @@
-//! Applies a plan and reports the result of each change. An interrupt ends a plan between two changes.
+//! Applies a plan and reports the result of each change. If the user interrupts bowline, the plan stops
+//! between two changes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::cli::connect::{self, Address};
-use crate::cli::error::Exit;
+use crate::connect::{self, Address};
 use crate::engine::apply::{Applied, ApplyError};
 use crate::engine::claim::ClaimError;
 use crate::engine::plan::Plan;
 use crate::engine::whoami::Clock;
+use crate::error::Exit;
 use crate::subjects::service::{self, Confirmed, NotApplied, Service};
 use crate::text::quoted;
 
-/// The result of a plan.
-pub(in crate::cli) struct Became {
+/// The result of an applied plan.
+pub(crate) struct Became {
     /// The result of each change, in the order of the plan.
-    pub(in crate::cli) results: Vec<Result>,
-    /// The exit code of the program.
-    pub(in crate::cli) exit: Exit,
+    pub(crate) results: Vec<Result>,
+    pub(crate) exit: Exit,
     /// Whether the user interrupted the plan.
-    pub(in crate::cli) interrupted: bool,
+    pub(crate) interrupted: bool,
 }
 
 /// The result of one change.
-pub(in crate::cli) enum Result {
-    /// The change was made. The number is the new generation of the object.
+pub(crate) enum Result {
+    /// The change was made. Contains the new revision of the subject.
     Done(i64),
-    /// The change is a commit on a branch that is not checked out.
+    /// The change is in a commit on a branch that is not checked out.
     Committed,
-    /// The ReleasePin already had the desired state.
+    /// The subject already had the desired state.
     Unchanged,
     /// The change was not started.
     NotBegun,
-    /// The change failed.
     Failed,
-    /// It is unknown whether the change was made.
+    /// The server did not answer, so nobody knows whether the change was made.
     Unknown,
 }
 
 impl Result {
-    pub(in crate::cli) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         matches!(self, Self::Done(_) | Self::Committed | Self::Unchanged)
     }
 
-    pub(in crate::cli) fn revision(&self) -> Option<i64> {
+    pub(crate) fn revision(&self) -> Option<i64> {
         match self {
             Self::Done(revision) => Some(*revision),
             _ => None,
         }
     }
 
-    pub(in crate::cli) fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Done(_) | Self::Committed => "done",
             Self::Unchanged => "unchanged",
@@ -61,8 +60,8 @@ impl Result {
 }
 
 /// Applies a confirmed plan. Returns the result, and whether the user interrupted the plan. On a server, an
-/// interrupt ends the plan after the current write. In a repository, an interrupt ends the program at once.
-pub(in crate::cli) async fn apply(
+/// interrupt stops the plan after the current write. In a repository, an interrupt ends the program at once.
+pub(crate) async fn apply(
     service: &Service<'_>,
     confirmed: &mut Confirmed,
     user: &str,
@@ -74,7 +73,7 @@ pub(in crate::cli) async fn apply(
     let mut applying = std::pin::pin!(service.apply(confirmed, user, clock, &abort));
     let applied = tokio::select! {
         applied = &mut applying => applied,
-        // If the signal handler cannot be installed, an interrupt ends the program at once.
+        // If bowline cannot handle the signal, an interrupt ends the program at once.
         Ok(()) = tokio::signal::ctrl_c(), if !commits => {
             abort.store(true, Ordering::SeqCst);
             say("interrupted: bowline finishes the current write, then stops".to_owned());
@@ -85,7 +84,7 @@ pub(in crate::cli) async fn apply(
 }
 
 /// Prints the errors and warnings of applied changes, and returns the results.
-pub(in crate::cli) fn became(
+pub(crate) fn became(
     plan: &Plan,
     answers: &[std::result::Result<Applied, ApplyError>],
     address: &Address,
@@ -102,7 +101,7 @@ pub(in crate::cli) fn became(
                     let history = change.command_line("history", quoted);
                     let history = address.bowline(&history);
                     let kind = change.subject.kind.name;
-                    say(format!("hint: {history} lists the revisions of the {kind}"));
+                    say(format!("hint: list the revisions of the {kind}: {history}"));
                 }
                 first = first.or(exit(error));
                 match error {
@@ -143,8 +142,8 @@ fn done(pin: &str, applied: &Applied, say: &mut dyn FnMut(String)) -> Result {
     }
 }
 
-/// Returns the exit code of an error. Returns None for a change that was not started, because it decides the
-/// exit code only if nothing else failed.
+/// Returns the exit code of an error. None for a change that was not started: the exit code then comes from
+/// the other changes.
 fn exit(error: &ApplyError) -> Option<Exit> {
     Some(match error {
         ApplyError::NotBegun { .. } => return None,

@@ -1,4 +1,4 @@
-//! The arguments of the verbs that move and pin ReleasePins.
+//! The arguments of the verbs that change ReleasePins and workloads.
 
 use std::time::Duration;
 
@@ -6,35 +6,36 @@ use clap::{Args, Subcommand};
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::duration;
-use crate::cli::error::{Error, Exit};
-use crate::cli::gitflags::GitFlags;
-use crate::cli::output::Format;
-use crate::cli::subject::{Named, named_by};
+use crate::duration;
 use crate::engine::subject::command::Verb as SubjectVerb;
+use crate::error::{Error, Exit};
+use crate::gitflags::GitFlags;
+use crate::output::Format;
+use crate::subject::{Named, named_by};
 use crate::subjects::release_pin::repository::BeforePlan;
 
 /// The verbs that move and pin ReleasePins.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Deploy a release to a first environment of the pipeline
+    /// Deploy a release to a first environment of the pipeline: one that no promotion path leads to
     Deploy(DeployArguments),
-    /// Deploy the effective release of one environment to the next one
+    /// Deploy the effective release of one environment to the next environment
     Promote(PromoteArguments),
     /// Roll back to the last good release and pin it
     Rollback(RollbackArguments),
-    /// Place a hold: no promotion, deployment or automation moves the ReleasePin; a rollback still can
+    /// Place a hold on a ReleasePin or a workload: no promotion, deployment or automation moves it; a rollback
+    /// still can
     #[command(visible_alias = "hold")]
     Pin(PinArguments),
-    /// Remove a hold from a ReleasePin
+    /// Remove a hold from a ReleasePin or a workload
     #[command(visible_alias = "unhold")]
     Unpin(UnpinArguments),
-    /// Reverse the last action on a ReleasePin
+    /// Reverse the last action on a ReleasePin or a workload
     Undo(UndoArguments),
 }
 
 impl Verb {
-    /// Returns whether bowline fetches from the remote of a repository before it plans.
+    /// Returns whether bowline fetches from the git remote of a repository before it plans the verb.
     pub(super) fn before_plan(&self) -> BeforePlan {
         match self {
             Self::Deploy(_) | Self::Promote(_) => BeforePlan::Fetch,
@@ -44,9 +45,9 @@ impl Verb {
         }
     }
 
-    /// Returns the subject that the user named with its kind, such as deploy/web; None if the user named a
+    /// Returns the subject if the user named it with its kind, such as `deploy/web`; None if the user named a
     /// component.
-    pub(in crate::cli) fn subject(&self) -> Option<Named> {
+    pub(crate) fn subject(&self) -> Option<Named> {
         named_by(match self {
             Self::Deploy(_) | Self::Promote(_) => None,
             Self::Rollback(arguments) => arguments.component.as_ref(),
@@ -56,7 +57,7 @@ impl Verb {
         })
     }
 
-    /// Translates the verb for a subject that the user named with its kind. Fails if a flag is only for
+    /// Converts the verb for a subject that the user named with its kind. Fails if a flag is only valid for
     /// components.
     pub(super) fn on_subject(&self, now: Timestamp) -> Result<SubjectVerb, Error> {
         let only_releases = |flag: &str| {
@@ -90,7 +91,7 @@ impl Verb {
         })
     }
 
-    /// Returns an error for a flag that the verb would ignore, because it is only for workloads.
+    /// Returns an error if a flag has no effect for a ReleasePin, because it is only valid for workloads.
     pub(super) fn check(&self) -> Result<(), Error> {
         let flag = match self {
             Self::Rollback(arguments) if arguments.force => "--force",
@@ -116,24 +117,24 @@ impl Verb {
 /// The flags of every verb that changes something.
 #[derive(Args, Debug)]
 pub struct Changes {
-    /// The reason; the audit trail records it
+    /// The reason for the change; the audit trail records it
     #[arg(long, value_name = "TEXT")]
-    pub(in crate::cli) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// Print the plan, change nothing, and exit with 3 if something would change
     #[arg(long)]
-    pub(in crate::cli) dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Do not ask for confirmation
     #[arg(short, long)]
-    pub(in crate::cli) yes: bool,
-    /// Wait until the rollout is ready, and exit with 1 if it fails or is not ready in time
+    pub(crate) yes: bool,
+    /// Wait until the rollout is ready; exit with 1 if it fails or if --timeout ends first
     #[arg(long)]
-    pub(in crate::cli) wait: bool,
-    /// How long to wait (30s, 10m)
+    pub(crate) wait: bool,
+    /// How long --wait waits for the rollout (30s, 10m); needs --wait
     #[arg(long, value_name = "DURATION", default_value = "5m", requires = "wait", value_parser = duration)]
-    pub(in crate::cli) timeout: Duration,
+    pub(crate) timeout: Duration,
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    pub(in crate::cli) output: Format,
+    pub(crate) output: Format,
     #[command(flatten)]
     pub(super) git: GitFlags,
 }
@@ -141,12 +142,12 @@ pub struct Changes {
 /// The arguments of `deploy`.
 #[derive(Args, Debug)]
 pub struct DeployArguments {
-    /// The component [default: the component that the configuration names]
+    /// The component [default: the component that config.toml names]
     pub(super) component: Option<String>,
-    /// The environment
+    /// The environment to deploy to
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: String,
-    /// The release [default: a new release of the current definitions]
+    /// The release to deploy [default: a new release of the current definitions]
     #[arg(short, long, value_name = "NAME")]
     pub(super) release: Option<String>,
     /// Deploy although a promotion path leads to the environment; needs --reason
@@ -159,15 +160,16 @@ pub struct DeployArguments {
 /// The arguments of `promote`.
 #[derive(Args, Debug)]
 pub struct PromoteArguments {
-    /// The components; several components form one set [default: the component that the configuration names]
+    /// The components; bowline plans and confirms several components together [default: the component that
+    /// config.toml names]
     pub(super) components: Vec<String>,
-    /// All components that are deployed in the source environment
+    /// Promote all components that are deployed in the source environment
     #[arg(long, conflicts_with = "components")]
     pub(super) all: bool,
-    /// The source environment
+    /// The source environment: promote the release that is effective there
     #[arg(long, value_name = "NAME")]
     pub(super) from: String,
-    /// The target environment
+    /// The target environment: its ReleasePins change
     #[arg(long, value_name = "NAME")]
     pub(super) to: String,
     /// Promote although the release is not ready in the source environment
@@ -183,18 +185,19 @@ pub struct PromoteArguments {
 /// The arguments of `rollback`.
 #[derive(Args, Debug)]
 pub struct RollbackArguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     pub(super) component: Option<String>,
-    /// The environment of the component
+    /// The environment of the component; a workload needs none
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: Option<String>,
-    /// The release to roll back to, or its version if no other release of the component has it [default: the last good release]
+    /// The release to roll back to; its version is enough if only one release of the component has it [default:
+    /// the last good release]
     #[arg(long, value_name = "RELEASE", conflicts_with = "to_revision")]
     pub(super) to: Option<String>,
-    /// The revision to roll back to
+    /// The number of the revision to roll back to; bowline history lists the revisions
     #[arg(long, value_name = "N")]
     pub(super) to_revision: Option<i64>,
-    /// Place no hold, so that automation may move the ReleasePin again
+    /// Place no hold after the rollback, so that promotions and automation can move the ReleasePin again
     #[arg(long)]
     pub(super) no_hold: bool,
     /// Roll back a workload although a GitOps tool owns it; needs --reason
@@ -207,18 +210,19 @@ pub struct RollbackArguments {
 /// The arguments of `pin`.
 #[derive(Args, Debug)]
 pub struct PinArguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     pub(super) component: Option<String>,
-    /// The environment of the component
+    /// The environment of the component; a workload needs none
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: Option<String>,
-    /// The end of the hold, as 2026-01-31T18:00:00Z or 4h from now [default: no end]
+    /// When the hold ends: a time (2026-01-31T18:00:00Z) or a duration from now (4h) [default: it has no end]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(super) until: Option<Until>,
-    /// The release that the hold fixes
+    /// The release that runs while the hold is active [default: the release stays as it is]
     #[arg(short, long, value_name = "NAME")]
     pub(super) release: Option<String>,
-    /// Also pause a Deployment whose rollout is complete
+    /// Also pause a Deployment (spec.paused), so that Kubernetes rolls out no change of it; its rollout must be
+    /// complete
     #[arg(long)]
     pub(super) freeze: bool,
     #[command(flatten)]
@@ -228,12 +232,12 @@ pub struct PinArguments {
 /// The arguments of `unpin`.
 #[derive(Args, Debug)]
 pub struct UnpinArguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     pub(super) component: Option<String>,
-    /// The environment of the component
+    /// The environment of the component; a workload needs none
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: Option<String>,
-    /// The id of the hold [default: the only hold]
+    /// The id of the hold to remove [default: the only hold]
     #[arg(long, value_name = "ID")]
     pub(super) hold: Option<String>,
     #[command(flatten)]
@@ -243,26 +247,26 @@ pub struct UnpinArguments {
 /// The arguments of `undo`.
 #[derive(Args, Debug)]
 pub struct UndoArguments {
-    /// The component, or a workload with its kind (deploy/web) [default: the component that the configuration names]
+    /// The component, or a workload with its kind (deploy/web) [default: the component that config.toml names]
     pub(super) component: Option<String>,
-    /// The environment of the component
+    /// The environment of the component; a workload needs none
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: Option<String>,
     #[command(flatten)]
     pub(super) changes: Changes,
 }
 
-/// The end of a hold.
+/// The end of a hold, as the user typed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// At this time.
+    /// At a time.
     At(Timestamp),
-    /// After this duration, by the target's clock.
+    /// After a duration, by the clock of the target.
     In(SignedDuration),
 }
 
 impl Until {
-    /// Returns the time at which the hold ends.
+    /// Returns the end of the hold as a time.
     pub(super) fn from(self, now: Timestamp) -> Result<Timestamp, Error> {
         match self {
             Self::At(moment) => Ok(moment),
@@ -284,7 +288,7 @@ fn moment(text: &str) -> Result<Until, String> {
             false => Ok(Until::In(span)),
         };
     }
-    // The date and time are valid, but the instant in UTC is later than the latest timestamp.
+    // The date is valid, but in UTC it is later than the latest possible timestamp.
     let date = text.strip_suffix('Z').unwrap_or(text);
     if date.parse::<DateTime>().is_ok() && text.starts_with("9999-12-3") {
         return Err(format!("the latest time is {}", Timestamp::MAX));
@@ -292,7 +296,7 @@ fn moment(text: &str) -> Result<Until, String> {
     Err("write a time as 2026-01-31T18:00:00Z, or a duration from now as 4h".to_owned())
 }
 
-/// The shortest hold: the API stores whole seconds.
+/// The shortest duration of a hold. The API stores times in whole seconds.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
 
 #[cfg(test)]

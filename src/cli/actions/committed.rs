@@ -1,10 +1,10 @@
-//! The verbs of `actions` on a repository, where a plan becomes one commit.
+//! The verbs that change ReleasePins, on a repository: their plan becomes one commit.
 
-use crate::cli::Outcome;
-use crate::cli::commits::{push_again, told};
-use crate::cli::error::{Error, Exit};
+use crate::Outcome;
+use crate::commits::{push_again, told};
 use crate::engine::diff::Diff;
 use crate::engine::plan::Plan;
+use crate::error::{Error, Exit};
 use crate::subjects::release_pin::repository::{Commits, Committed, Proposal};
 use crate::subjects::service::PlannedCommand;
 
@@ -13,7 +13,8 @@ use super::applied::{Became, Result};
 use super::shown::{self, Files};
 
 impl Session<'_> {
-    /// Pushes the commits of an earlier run if the user gave `--push`, and prints a plan that changes nothing.
+    /// For a plan that changes nothing: pushes the commits of an earlier run if the user gave `--push`, and
+    /// prints the plan.
     pub(super) async fn push_again(
         &self,
         planned: &PlannedCommand,

@@ -1,4 +1,5 @@
-//! The verbs that move and pin ReleasePins: plan, show, ask, apply, wait.
+//! The verbs that change ReleasePins: each verb plans, shows the plan, asks for confirmation, applies and
+//! waits.
 
 pub(super) mod applied;
 mod arguments;
@@ -40,11 +41,11 @@ use applied::Became;
 use arguments::PromoteArguments;
 pub use arguments::{Changes, Verb};
 
-/// How long a promotion waits for the rollout of its source environment, if this process runs the
+/// How long a promotion waits until the release is ready in the source environment, if this process runs the
 /// controllers.
 const SETTLES: Duration = Duration::from_secs(60);
 
-/// The connection, the read model of its namespace, and the other inputs of a verb.
+/// The values that a verb needs: the connection, the read model of its namespace, and the user's options.
 struct Session<'a> {
     connection: Connection,
     options: &'a Options,
@@ -81,7 +82,8 @@ impl<'a> Session<'a> {
                 "--wait cannot follow a commit on branch {branch}: the cluster gets it only after a merge"
             );
             return Err(Error::new(Exit::Usage, message)
-                .with_hint("leave out --wait, or switch to the branch and leave out --branch"));
+                .with_hint("leave out --wait")
+                .and_hint("or leave out --branch, after: git switch BRANCH"));
         }
         commits::begin(
             &connection,
@@ -114,7 +116,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the promotion of the named components, or of all components that are deployed in the source
+    /// Returns the promotion of the named components; with `--all`, of all components in the source
     /// environment.
     fn promotion(&self, arguments: &PromoteArguments) -> Result<Promote, Error> {
         let world = self.feed.world();
@@ -142,7 +144,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Translates the arguments of a verb into a command.
+    /// Converts the arguments of a verb to a command.
     fn command(&self, verb: &Verb) -> Result<Command, Error> {
         Ok(Command::Change(match verb {
             Verb::Deploy(arguments) => Order::Deploy {
@@ -183,12 +185,12 @@ impl<'a> Session<'a> {
         }))
     }
 
-    /// Returns the named component, or else the component that the configuration names.
+    /// Returns the component that the user named, or else the component that the configuration names.
     fn component(&self, named: &Option<String>) -> Result<String, Error> {
         session::component(&self.connection, named.as_deref())
     }
 
-    /// Returns the address of the target, which the commands in hints contain.
+    /// Returns the address of the target, for the commands in hints.
     fn address(&self) -> Address {
         Address::of(&self.connection, self.options, self.environment)
     }
@@ -202,8 +204,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Plans a command. If a rule refuses it because of an unfinished rollout, and no process runs the
-    /// controllers of the embedded store, this process runs them until the rollout ends. A dry run does not.
+    /// Plans a command. If a rule refuses it because a rollout has not ended, and no process runs the
+    /// controllers of the embedded store, this process runs them until the rollout ends. In a dry run, the
+    /// command is refused instead.
     async fn plan(
         &self,
         command: &Command,
@@ -219,13 +222,14 @@ impl<'a> Session<'a> {
             return Err(refused(refusals, &self.address()));
         }
         let address = observing::address(&self.beside());
-        // A rollback to the last good release needs a controller that runs already: --wait does not help.
+        // A rollback without a target needs a controller that has observed the past changes. So the hint does
+        // not name `--wait`.
         let how = match refusals.iter().any(Refusal::is_about_last_good) {
             true => observing::how_to_run(&address),
             false => observing::how_to_continue(&address),
         };
         let unready: Vec<(Key, &str)> = refusals.iter().filter_map(|it| self.unready(it)).collect();
-        // Controllers write to the store; a dry run and read-only mode must not.
+        // The controllers would write to the store, which a dry run and read-only mode must not do.
         let writes = !self.changes.dry_run && self.connection.readonly.is_none();
         if unready.is_empty() || !writes {
             return Err(refused_without_controller(&refusals, how, &self.address()));
@@ -238,7 +242,7 @@ impl<'a> Session<'a> {
             })
         };
         let again = async {
-            // After a timeout the rule refuses again, with the state of the rollout.
+            // After the timeout, the plan is refused with the current state of the rollout.
             let _ = tokio::time::timeout(SETTLES, self.feed.when(settled)).await;
             self.service().plan(command, &self.asked).await
         };
@@ -250,8 +254,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the component and the environment whose unfinished rollout is the reason of a refusal. None: the
-    /// refusal has another reason.
+    /// If a rollout that has not ended is the reason of a refusal, returns its component and environment.
     fn unready<'r>(&self, refusal: &'r Refusal) -> Option<(Key, &'r str)> {
         match refusal {
             Refusal::Unready {
@@ -263,8 +266,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Plans a command, shows the plan, asks for a confirmation if the plan needs one, applies the plan, and
-    /// waits for its effect.
+    /// Plans a command, shows the plan, asks for confirmation if the plan needs it, applies the plan, and
+    /// waits until the controllers have observed the changes.
     async fn carry_out(
         mut self,
         command: &Command,
@@ -313,8 +316,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the effect of each change on the rendered objects, and prints the notes of the plan. A missing
-    /// reason is an error, unless the user can still type the reason.
+    /// Prints the notes of the plan, and returns the diff of each change. Returns an error if the plan needs
+    /// a reason and the user can no longer type one.
     async fn show(
         &self,
         planned: &mut PlannedCommand,
@@ -341,9 +344,9 @@ impl<'a> Session<'a> {
         shown.map_err(not_shown)
     }
 
-    /// With `--wait`, waits until the changes are ready. Without `--wait`, waits on an embedded store until the
-    /// controllers have observed the changes; if that fails, the exit code stays the same, because the write
-    /// succeeded.
+    /// With `--wait`, waits until the changes are ready. On an embedded store without `--wait`, waits until
+    /// the controllers have observed the changes; if that fails, the exit code stays the same, because the
+    /// changes were made.
     async fn follow(&mut self, plan: &Plan, became: &Became, say: &mut dyn FnMut(String)) -> Exit {
         if !self.changes.wait || became.exit != Exit::Done || became.interrupted {
             let results = plan.changes.iter().zip(&became.results);
@@ -370,7 +373,8 @@ impl<'a> Session<'a> {
         ended(waited, say)
     }
 
-    /// Confirms a plan: shows it and asks on a terminal. A plan that changes nothing needs no answer.
+    /// Shows a plan, and asks for confirmation on a terminal. A plan that changes nothing needs no
+    /// confirmation.
     fn confirm(
         &self,
         planned: Box<PlannedCommand>,
@@ -384,7 +388,7 @@ impl<'a> Session<'a> {
         if confirm::asks(flag) {
             let plan = plan_of(&planned);
             question += &shown::planned(plan, shown, files.as_deref(), Format::Table);
-            // The start of a long plan is no longer visible, so each change is repeated.
+            // The first lines of a long plan have scrolled away, so the question lists the changes again.
             for change in plan.changing() {
                 let line = shown::line(plan.action, change);
                 question += &format!("{:?} {line}\n", plan.action);
@@ -399,22 +403,22 @@ impl<'a> Session<'a> {
 pub(super) fn named_environment(environment: &Option<String>) -> Result<String, Error> {
     let Some(named) = environment else {
         let error = Error::new(Exit::Usage, "the environment is missing");
-        return Err(error.with_hint(
-            "add --environment NAME; a workload is named with its kind, as in deploy/web",
-        ));
+        return Err(error
+            .with_hint("add the environment: -e NAME")
+            .and_hint("or name a workload with its kind, such as deploy/web"));
     };
     check_name("environment", named)?;
     Ok(named.clone())
 }
 
-/// Returns the changes that a verb of this module plans.
+/// Returns the plan of changes. The verbs of this module always make one.
 fn plan_of(planned: &PlannedCommand) -> &Plan {
     planned
         .plan()
         .expect("BUG: a verb that changes ReleasePins plans no change")
 }
 
-/// Prints the error of a wait, and returns the exit code.
+/// Prints the error if a wait failed, and returns the exit code.
 fn ended(waited: Result<(), Error>, say: &mut dyn FnMut(String)) -> Exit {
     match waited {
         Ok(()) => Exit::Done,
@@ -440,7 +444,6 @@ pub(super) fn not_shown(error: PreviewError) -> Error {
     }
 }
 
-/// Runs a verb and returns its output.
 pub async fn run(
     verb: &Verb,
     options: &Options,

@@ -1,25 +1,25 @@
-//! Prints a plan and its result.
+//! Prints a plan, and the result of an applied plan.
 
 use serde_json::{Value, json};
 
 use super::applied::{Became, Result};
 use crate::api::bowline::audit::Action;
-use crate::cli::output::{self, Format};
 use crate::engine::diff::Diff;
 use crate::engine::plan::{Change, Plan};
 use crate::git::commit::Made;
+use crate::output::{self, Format};
 use crate::subjects::release_pin::kind;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::text;
 
-/// The changed files of a repository, and the commit that changed them.
-pub(in crate::cli) struct Files<'a> {
-    pub(in crate::cli) proposal: &'a Proposal,
-    pub(in crate::cli) made: &'a Made,
+/// The edited files of a repository, and the commit with these edits once it exists.
+pub(crate) struct Files<'a> {
+    pub(crate) proposal: &'a Proposal,
+    pub(crate) made: &'a Made,
 }
 
-/// Prints the changes of a plan; for a repository also the changes in the files.
-pub(in crate::cli) fn planned(
+/// Prints the changes of a plan. For a repository, also prints the edits of the files.
+pub(crate) fn planned(
     plan: &Plan,
     shown: &[Option<Diff>],
     files: Option<&Proposal>,
@@ -48,8 +48,8 @@ pub(in crate::cli) fn planned(
     }
 }
 
-/// Prints the result of a plan.
-pub(in crate::cli) fn done(
+/// Prints the result of an applied plan.
+pub(crate) fn done(
     plan: &Plan,
     shown: &[Option<Diff>],
     became: &Became,
@@ -80,7 +80,8 @@ pub(in crate::cli) fn done(
             .map(|((change, _), result)| {
                 let line = line(plan.action, change);
                 match result {
-                    // For a workload, the number of the result is not the number of a revision.
+                    // The number of a workload's change is not the number of a revision, so it is not
+                    // printed.
                     Result::Done(_) if change.subject.kind.actions.is_some() => format!("{line}\n"),
                     Result::Done(revision) => format!("{line} (revision {revision})\n"),
                     Result::Committed => format!("{line}\n"),
@@ -91,7 +92,7 @@ pub(in crate::cli) fn done(
     }
 }
 
-/// Prints the list of the changes, the most important first, and then the lines of the diff.
+/// Prints the change lines, the most important first, and then the hunks of the diff.
 fn listed(diff: &Diff) -> String {
     match diff.is_empty() {
         true => diff.text(),
@@ -128,9 +129,9 @@ fn name(change: &Change) -> String {
     output::name_line(&kind, &change.key().name)
 }
 
-/// Describes a change: the ReleasePin, the effective release before and after, the number of holds, the end of
-/// a new hold, and the holds that the change removes.
-pub(in crate::cli) fn line(action: Action, change: &Change) -> String {
+/// Describes a change in one line: the subject, the effective release before and after, the number of holds,
+/// the end of a new hold, and the removed holds.
+pub(crate) fn line(action: Action, change: &Change) -> String {
     let from = change
         .from
         .as_ref()

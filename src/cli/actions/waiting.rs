@@ -1,27 +1,25 @@
-//! Waits until a change is ready.
+//! Waits until the changes of a plan are ready.
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use super::applied::{Became, Result as Changed};
-use crate::cli::error::{Error, Exit};
 use crate::engine::plan::{Change, Plan};
 use crate::engine::world::World;
 use crate::engine::world::feed::Feed;
+use crate::error::{Error, Exit};
 use crate::subjects::release_pin::rollout::Rollout;
 
-/// The reason why waiting ended.
+/// The reason why a wait ended.
 #[derive(Clone, Copy)]
 enum End {
     /// All rollouts are ready, or one has failed.
     Over,
-    /// The timeout passed.
     Late,
-    /// The user interrupted the wait.
     Interrupted,
 }
 
-/// Waits until every ReleasePin of a plan is ready. Prints progress on a terminal only. The error says
+/// Waits until every ReleasePin of a plan is ready. Prints progress only on a terminal. An error message says
 /// that the change itself was made.
 pub(super) async fn wait(
     feed: &mut Feed,
@@ -86,7 +84,7 @@ fn failed(became: &Became, end: End, unready: &[String]) -> Error {
         End::Interrupted => "you stopped the wait, and the rollout continues",
     };
     let message = format!("{made}, but {why}: {}", unready.join("\n"));
-    Error::new(Exit::Failed, message).with_hint("bowline status shows the progress")
+    Error::new(Exit::Failed, message).with_hint("watch the progress: bowline status")
 }
 
 fn states<'p>(world: &World, changed: &[(&'p Change, i64)]) -> Vec<(&'p Change, Rollout)> {

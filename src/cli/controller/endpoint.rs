@@ -1,4 +1,4 @@
-//! The HTTP endpoints of a controller: liveness, readiness, metrics.
+//! The HTTP endpoints of the controller process: liveness, readiness, metrics.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,29 +9,28 @@ use http_body_util::Full;
 use crate::controllers::Context;
 use crate::controllers::metrics::{self, Metrics};
 
-/// The state that the endpoints report.
+/// The state of the process, which the endpoints report.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) metrics: Arc<Metrics>,
     standing: RwLock<Standing>,
 }
 
-/// The role of a process.
+/// The role of the process.
 #[derive(Clone, Default)]
 pub(super) enum Standing {
-    /// The process does not know its role yet.
     #[default]
     Starting,
-    /// Another process is the leader; its name, if known.
+    /// Another process is the leader. Contains its name, if known.
     Waiting(Option<String>),
-    /// The process is the leader, and watches the target.
+    /// This process is the leader and runs the controllers.
     Acting(Arc<Context>),
-    /// The process cannot read the lease; the error.
+    /// The process cannot read the Lease. Contains the error.
     Unreachable(String),
 }
 
 impl Standing {
-    /// Returns Ok if the process is ready, and Err if it is not, both with the text of the answer.
+    /// Returns the text of the readiness endpoint: Ok if the process is ready, otherwise Err.
     fn is_ready(&self) -> Result<String, String> {
         match self {
             Self::Starting => Err("starting".to_owned()),
@@ -61,7 +60,7 @@ impl Standing {
 }
 
 impl State {
-    /// Sets the role of the process; returns whether it changed.
+    /// Sets the role of the process. Returns whether it changed.
     pub(super) fn stands(&self, standing: Standing) -> bool {
         let mut held = self
             .standing
@@ -73,7 +72,6 @@ impl State {
     }
 }
 
-/// Answers an HTTP request.
 pub(super) fn answer<B>(request: &Request<B>, state: &State) -> Response<Full<Bytes>> {
     const TEXT: &str = "text/plain; charset=utf-8";
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -84,7 +82,7 @@ pub(super) fn answer<B>(request: &Request<B>, state: &State) -> Response<Full<By
         );
     }
     match request.uri().path() {
-        // A process that answers is healthy: a restart does not repair the target.
+        // A process that answers is alive: a restart would not repair the target.
         "/healthz" => text(StatusCode::OK, TEXT, "ok\n".to_owned()),
         "/readyz" => {
             let standing = state

@@ -1,7 +1,8 @@
-//! `bowline controller`: runs the controllers as a process of their own.
+//! `bowline controller`: runs the controllers in their own process.
 //!
-//! In a cluster the process with the Lease acts and the others wait; for an embedded store it is the
-//! process with the lock. HTTP endpoints report health, role and metrics.
+//! In a cluster, only the process that holds the Lease runs the controllers; the others wait. For an embedded
+//! store, only the process that holds the lock runs them. HTTP endpoints report liveness, readiness and
+//! metrics.
 
 mod endpoint;
 
@@ -38,16 +39,17 @@ pub struct Arguments {
     /// The address of /healthz, /readyz and /metrics; port 0 chooses a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// The duration of the leader lease; another process takes over after at most this time
+    /// The duration of the leader Lease; if the leader stops, another process becomes the leader after at most
+    /// this time
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = whole_seconds)]
     lease_duration: u16,
-    /// How long running reconciles may continue after a stop
+    /// How long running reconciles may continue after a stop signal
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = super::duration)]
     grace: Duration,
-    /// The format of the log on stderr; BOWLINE_LOG sets the level (info)
+    /// The format of the log on stderr; the variable BOWLINE_LOG sets its level, else it is info
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub(super) log_format: LogFormat,
-    /// The kubeconfig with the contexts that DataPlanes name; default: the kubeconfig of the target
+    /// The kubeconfig with the contexts that DataPlanes name [default: the kubeconfig of the target]
     #[arg(long, value_name = "FILE", env = "BOWLINE_DATA_PLANES")]
     data_planes: Option<PathBuf>,
     #[command(flatten)]
@@ -102,7 +104,7 @@ pub async fn run(
     state.metrics.reads_git(&git);
     let process = Process {
         clock: TargetTime::default(),
-        // Without -n the controllers act in all namespaces, not only in the namespace of the context.
+        // Without `-n`, the controllers run for all namespaces, not only for the namespace of the context.
         namespace: options.namespace.clone(),
         grace: arguments.grace,
         connection: &connection,
@@ -118,7 +120,7 @@ pub async fn run(
         missing: Mutex::default(),
     };
     let (ended, end) = oneshot::channel::<()>();
-    // The endpoints answer as long as the process runs.
+    // The endpoints answer until the process ends.
     let telling = tokio::spawn(socket::serve(
         listener,
         async {
@@ -148,14 +150,14 @@ fn identity(environment: &Environment) -> String {
     format!("{host}_{}", uuid::Uuid::new_v4())
 }
 
-/// The time of the target: our clock, corrected by the target's last answer.
+/// The clock of the target: the clock of this machine, corrected by the difference in the last answer.
 #[derive(Clone, Default)]
 struct TargetTime {
     ahead: Arc<AtomicI64>,
 }
 
 impl TargetTime {
-    /// Asks the target for its time. If it does not answer, the last correction stays.
+    /// Asks the target for its time. Without an answer, keeps the last correction.
     async fn ask(&self, client: &Client) {
         if let Ok(said) = whoami::ask(client, &Timestamp::now).await {
             self.ahead.store(said.ahead.as_secs(), Ordering::Relaxed);
@@ -172,7 +174,7 @@ impl TargetTime {
     }
 }
 
-/// The settings and the shared state of a controller process.
+/// The settings and the state that all parts of the process share.
 struct Process<'a> {
     connection: &'a Connection,
     options: &'a Options,
@@ -184,13 +186,13 @@ struct Process<'a> {
     grace: Duration,
     state: Arc<State>,
     stop: Stop,
-    /// The missing kinds at the last check, to log each change once.
+    /// The missing kinds at the last check, so that only a change is logged.
     missing: Mutex<String>,
 }
 
 impl Process<'_> {
-    /// Logs which of bowline's kinds the target does not have, unless they are the same as at the last check.
-    /// The controllers wait for the kinds that they need.
+    /// Logs the kinds of bowline that the target does not have, if they differ from the last check. Each
+    /// controller waits for the kinds that it needs.
     async fn log_missing_kinds(&self) {
         let kinds = all::missing(&self.connection.client).await;
         let kinds = connect::kinds::listed(&kinds);
@@ -204,9 +206,9 @@ impl Process<'_> {
         *logged = kinds;
     }
 
-    /// Runs the controllers while this process holds the lease.
+    /// Runs the controllers while this process holds the Lease.
     ///
-    /// The lease has its own thread and connection, so that busy controllers cannot delay its renewal.
+    /// The Lease has its own thread and connection, so that busy controllers cannot delay its renewal.
     async fn elected(&self, identity: String, seconds: u16) -> Result<(), Error> {
         let fence = Fence::default();
         let (told, mut terms) = watch::channel(None);
@@ -259,7 +261,7 @@ impl Process<'_> {
         }
     }
 
-    /// Runs the controllers while this process holds the lock file of an embedded store.
+    /// Runs the controllers while this process holds the lock of an embedded store.
     async fn beside(&self, store: &Path) -> Result<(), Error> {
         let waiting = || {
             tracing::info!(
@@ -280,7 +282,8 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Runs the controllers until the process stops; running reconciles then get the grace period.
+    /// Runs the controllers until the process must stop. Then running reconciles may continue for the grace
+    /// period.
     async fn act(&self, client: Client, planes: DataPlanes) {
         self.clock.ask(&client).await;
         self.log_missing_kinds().await;
@@ -304,7 +307,7 @@ impl Process<'_> {
     }
 }
 
-/// The inputs of the thread that takes part in the election.
+/// The values for the thread that renews the Lease.
 struct Candidate {
     options: Options,
     environment: Environment,
@@ -316,7 +319,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Takes part in the election until the controllers have ended.
+    /// Holds the Lease until the controllers have stopped.
     fn run(
         self,
         terms: &watch::Sender<Option<u64>>,
@@ -345,7 +348,7 @@ impl Candidate {
         ended
     }
 
-    /// Reports the holder of the lease, or why it is unknown.
+    /// Records who holds the Lease, or why that is unknown.
     fn seen(&self, seen: Result<Option<&str>, &kube::Error>) {
         let error = match seen {
             Ok(holder) => {
@@ -368,7 +371,7 @@ impl Candidate {
     }
 }
 
-/// The term in which this process is the leader. Dropping the value reports the end of the term.
+/// The time in which this process is the leader. Dropping the value ends that time for the endpoints.
 struct Term<'a>(&'a State);
 
 impl<'a> Term<'a> {

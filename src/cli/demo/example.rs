@@ -1,15 +1,14 @@
-//! The worked example of deploy/examples, and the definitions of its releases.
+//! The example of deploy/examples, and the definitions of its releases.
 
 use kube::Client;
-use kube::api::{Api, DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-use crate::api::{self, Definitions, labels};
+use crate::api::{Definitions, labels};
 use crate::connect::explain;
+use crate::fixture;
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
 
-/// The files of the example, compiled into the program.
+/// The files of deploy/examples, compiled into the program.
 #[rustfmt::skip]
 pub(super) const FILES: &[(&str, &str)] = &[
     ("addons/autoscaler.yaml", include_str!("../../../deploy/examples/addons/autoscaler.yaml")),
@@ -58,8 +57,8 @@ pub(super) const FILES: &[(&str, &str)] = &[
     ("workloads/recommendation.yaml", include_str!("../../../deploy/examples/workloads/recommendation.yaml")),
 ];
 
-/// The settings in which a release differs from the example, besides its image: component, version,
-/// setting, value.
+/// The settings of older releases that differ from the example: component, version, setting, value. Images
+/// differ too.
 ///
 /// The definitions in the store are those of the newest release.
 const SETTINGS: &[(&str, &str, &str, &str)] = &[
@@ -76,35 +75,34 @@ const SETTINGS: &[(&str, &str, &str, &str)] = &[
     ("recommendation", "v3.0.3", "MODEL_VERSION", "2025-09-02"),
 ];
 
-/// The image that crashes, and the only namespace in which it crashes: the hotfix works in staging, but not
-/// with the settings of production.
+/// An image that crashes in one namespace only: the hotfix works in staging, but not with the settings of
+/// production.
 const FAULTY: &str = "registry.example/shop/checkout-service:v1.2.3 in shop-production-eu";
 
-/// An error while the example is written to a store.
+/// The reason why the example cannot be written to the store.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExampleError {
-    /// The files contradict each other.
+    /// The files do not fit together.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// A file cannot be read.
+    /// A file cannot be parsed.
     #[error("{file}: {why}")]
     File {
-        /// The path of the file in the example.
+        /// The path of the file in deploy/examples.
         file: &'static str,
-        /// The text of the error.
         why: String,
     },
     /// The store refuses an object.
     #[error("{file}: {}", explain(.error))]
     Target {
-        /// The path of the object's file in the example.
+        /// The path of the object's file in deploy/examples.
         file: &'static str,
-        /// The answer of the store.
+        /// The error of the store.
         error: kube::Error,
     },
 }
 
-/// Returns the definitions of a component at a version.
+/// Returns the definitions of a version of a component.
 pub(super) fn definitions(
     catalog: &Catalog,
     component: &str,
@@ -131,22 +129,13 @@ pub(super) fn definitions(
     Ok(definitions)
 }
 
-/// Creates the objects of the example. `newest` returns the version whose definitions a component gets.
+/// Creates the objects of the example. `newest` returns the version of a component whose definitions are
+/// written.
 pub(super) async fn create(
     client: &Client,
     catalog: &Catalog,
     newest: impl Fn(&str) -> Option<&'static str>,
 ) -> Result<(), ExampleError> {
-    let kinds: Vec<ApiResource> = api::crds()
-        .iter()
-        .flat_map(|crd| {
-            let names = &crd.spec.names;
-            crd.spec.versions.iter().map(|version| {
-                let kind = GroupVersionKind::gvk(&crd.spec.group, &version.name, &names.kind);
-                ApiResource::from_gvk_with_plural(&kind, &names.plural)
-            })
-        })
-        .collect();
     for (file, text) in FILES {
         let wrong = |why: String| ExampleError::File { file, why };
         for document in
@@ -154,23 +143,14 @@ pub(super) async fn create(
         {
             let mut value = document.value;
             alter(&mut value, catalog, &newest)?;
-            let object: DynamicObject =
-                serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
-            let types = object.types.clone().unwrap_or_default();
-            let known = |known: &&ApiResource| {
-                known.kind == types.kind && known.api_version == types.api_version
-            };
-            let resource = kinds.iter().find(known);
-            let resource = resource.ok_or_else(|| wrong(format!("it has a {}", types.kind)))?;
-            let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), resource);
-            let created = api.create(&PostParams::default(), &object).await;
+            let created = fixture::create(client, &value).await;
             created.map_err(|error| ExampleError::Target { file, error })?;
         }
     }
     Ok(())
 }
 
-/// Adapts an object of the example to the demo, for example to the newest version of a component.
+/// Changes an object of the example for the demo, for example to the newest version of its component.
 fn alter(
     object: &mut Value,
     catalog: &Catalog,
@@ -192,7 +172,7 @@ fn alter(
         Some("DataPlane") => {
             object["metadata"]["annotations"] = json!({labels::FAULTY_IMAGES: FAULTY});
         }
-        // The controller deletes nothing, so that the user can try gc.
+        // The controller deletes no releases, so that the user can try gc.
         Some("DeploymentPipeline") => {
             object["spec"]["retention"] =
                 json!({"enabled": false, "keepReleases": 4, "keepSnapshots": 3, "minAge": "14d"});

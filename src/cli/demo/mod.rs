@@ -1,8 +1,8 @@
-//! `bowline demo`: the worked example in its own store, with a history and simulated users.
+//! `bowline demo`: an example in a temporary store, with a history and simulated users.
 //!
-//! On a terminal it opens the UI with the guided tour, controllers and a simulated data plane; otherwise
-//! it prints the matrix. Everything goes through the API and the engine. The store is deleted when the
-//! command ends, and the user's own files and clusters are not touched.
+//! On a terminal, the demo opens the terminal UI with a guided tour, controllers and a simulated data plane;
+//! otherwise it prints the matrix. All writes go through the engine. The demo deletes its store at the end,
+//! and does not touch the user's files and clusters.
 
 mod company;
 mod example;
@@ -34,16 +34,16 @@ use crate::api::labels;
 use crate::connect::{Environment, Options, StoreFile};
 use crate::controllers::beside::Beside;
 use crate::engine::world::{Key, World};
-use crate::render::{self, Inputs, Library};
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::actions::release::{self, Source};
 use crate::subjects::release_pin::catalog::Catalog;
 use crate::subjects::release_pin::matrix::Health;
 use crate::text;
+use bowline_core::render::{self, Inputs, Library};
 use signals::Signals;
 use stage::{NAMESPACE, Stage, StageError};
 
-/// The time when the example was created, in seconds from the start of the demo.
+/// The creation time of the example, in seconds relative to the start of the demo.
 const FOUNDED: i64 = -70 * 24 * 60 * 60;
 
 /// The longest wait for the rollouts of the example.
@@ -68,12 +68,12 @@ impl From<StageError> for Error {
     }
 }
 
-/// Returns whether there is a terminal for the UI.
+/// Returns whether stdin and stdout are a terminal, so that the terminal UI can open.
 pub fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Opens the UI on a new store, until the user quits.
+/// Opens the terminal UI on a new store, until the user quits.
 pub async fn open(
     arguments: Arguments,
     screens: &Screens,
@@ -97,7 +97,7 @@ pub async fn open(
     super::ended(opened)
 }
 
-/// Fills a new store and returns its matrix.
+/// Fills a new store, and returns its matrix as text.
 pub async fn run(environment: &Environment, now: Timestamp) -> Result<String, Error> {
     let demo = Demo::play(environment, now).await?;
     let printed = {
@@ -108,7 +108,7 @@ pub async fn run(environment: &Environment, now: Timestamp) -> Result<String, Er
     Ok(printed)
 }
 
-/// A store with the example and its history.
+/// The temporary store, with the example and its history.
 struct Demo {
     stage: Arc<Stage>,
     options: Options,
@@ -143,8 +143,8 @@ impl Demo {
         })
     }
 
-    /// Runs the controllers until each rollout on the simulated data plane has succeeded or failed, so that the
-    /// user finds a failed rollout when the UI opens.
+    /// Runs the controllers until each rollout on the simulated data plane is ready or has failed. So the
+    /// terminal UI shows the failed rollout of the example from the beginning.
     async fn roll_out(&self) -> Result<(), Error> {
         let clock: Clock = Arc::new(Timestamp::now);
         let connection = self.stage.connection(labels::MANAGER_CONTROLLER, &clock);
@@ -182,7 +182,7 @@ impl Demo {
             environment: &self.environment,
             git: &self.git,
         };
-        // On a slow machine, the UI opens before the rollouts have ended.
+        // On a slow machine, the terminal UI opens before the rollouts have ended.
         beside
             .until(tokio::time::timeout(ROLLS_OUT, rolled_out))
             .await?
@@ -201,8 +201,7 @@ impl Demo {
     }
 }
 
-/// Returns an environment without the user's own contexts, cache and store. The user's settings for
-/// colours and keys stay.
+/// Returns the environment without the user's contexts, cache and store. The user's colours and keys stay.
 fn apart(environment: &Environment, directory: &Path) -> Environment {
     Environment {
         kubeconfig: None,
@@ -214,7 +213,7 @@ fn apart(environment: &Environment, directory: &Path) -> Environment {
     }
 }
 
-/// Describes the objects that one release renders to, by environment.
+/// Returns as text which objects a release renders to, for each environment.
 fn rendered(catalog: &Catalog) -> Result<String, Error> {
     let (component, version) = ("checkout-service", "v1.2.4");
     let definitions = example::definitions(catalog, component, version)?;
@@ -247,7 +246,7 @@ fn rendered(catalog: &Catalog) -> Result<String, Error> {
     Ok(out)
 }
 
-/// Lists sorted kinds, with a count for equal ones.
+/// Returns a list of kinds as text, with a number if a kind occurs several times. The kinds must be sorted.
 fn counted(kinds: &[&str]) -> String {
     let words: Vec<String> = kinds
         .chunk_by(|one, next| one == next)

@@ -1,5 +1,5 @@
-//! Plays the history of the demo, all components concurrently, and writes the status that a controller
-//! would have written. The real controllers continue from there.
+//! Plays the history of the demo, and writes the status that the controllers would have written. Later the
+//! real controllers continue with this status. The histories of different components run concurrently.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::api::openchoreo::pin::{Outcome, ReleasePinStatus};
 use crate::api::{ReleasePin, labels, names};
 use crate::engine::world::Key;
 
-/// The duration of a rollout.
+/// How long each past rollout took.
 const ROLLOUT: SignedDuration = SignedDuration::from_secs(40);
 
-/// Converts a time of the script, in seconds from `start`.
+/// Converts a time of the script, in seconds relative to `start`.
 pub(super) fn moment(start: Timestamp, at: i64) -> Timestamp {
     let moment = start.checked_add(SignedDuration::from_secs(at));
     moment.unwrap_or(start)
 }
 
-/// Plays all actions before `start`.
+/// Plays all actions that are before `start`.
 pub(super) async fn play(stage: &Arc<Stage>, start: Timestamp) -> Result<(), StageError> {
     let mut players = JoinSet::new();
     for component in script::components() {
@@ -84,8 +84,8 @@ fn fares(component: &str, environment: &str) -> Fares {
     here.next().map_or(Fares::Well, |(.., fares)| *fares)
 }
 
-/// Builds the status of a ReleasePin from its changes: all succeeded, except that the last has the given
-/// result.
+/// Builds the status of a ReleasePin from its changes. All changes were successful; the last one has the
+/// given result.
 fn status(moves: &[&(Moved, Timestamp)], fares: Fares) -> ReleasePinStatus {
     let mut status = ReleasePinStatus::default();
     let ends = moves.iter().skip(1).map(|(_, at)| Some(*at));

@@ -1,50 +1,46 @@
-//! The actions of the demo: its history, and the actions of simulated users while the demo is open.
+//! The script of the demo: the actions of its history, and the actions of simulated users while the demo
+//! runs.
 //!
-//! This module contains only data. Times are seconds from the start of the demo; the times of the history are
-//! negative. The engine executes all actions under its rules, so that history, audit and diff show real
-//! entries.
+//! This module has only data. Times are in seconds relative to the start of the demo, so times of the history
+//! are negative. The engine plans and applies all actions, so history, audit entries and diffs are real.
 
 use crate::api::labels;
 
-/// One action of a user.
+/// An action of a simulated user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deed {
-    /// The time, in seconds from the start.
+    /// The time, in seconds relative to the start of the demo.
     pub(super) at: i64,
-    /// The user.
     pub(super) who: &'static str,
-    /// The component.
     pub(super) component: &'static str,
-    /// The kind of the action.
     pub(super) what: What,
-    /// The reason; empty if the user gives none.
+    /// The reason of the user; empty if the user gives none.
     pub(super) why: &'static str,
 }
 
-/// The kinds of actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// Creates a release of this version and deploys it to the first environment of the pipeline.
+    /// Creates a release of this version, and deploys it to the first environment of the pipeline.
     Deploy(&'static str),
-    /// Promotes from one environment to another.
+    /// Promotes from the first environment to the second.
     Promote(&'static str, &'static str),
     /// Rolls an environment back to a version, with a hold.
     Rollback(&'static str, &'static str),
-    /// Places a hold in an environment: for a number of seconds, or without an end if the number is None.
+    /// Places a hold in an environment for a number of seconds; None for a hold without an end.
     Hold(&'static str, Option<i64>),
     /// Removes the hold in an environment.
     Unhold(&'static str),
-    /// Marks a version as bad.
+    /// Marks this version bad.
     MarkBad(&'static str),
 }
 
-/// The health of a ReleasePin when the demo starts.
+/// The health of a ReleasePin at the start of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fares {
     Well,
-    /// The rollout is not finished; the message.
+    /// The rollout has not ended. Contains the message.
     Rolling(&'static str),
-    /// The rollout failed; the message.
+    /// The rollout has failed. Contains the message.
     Badly(&'static str),
 }
 
@@ -64,7 +60,7 @@ const FRONTEND: &str = "frontend";
 const CATALOG: &str = "product-catalog";
 const RECOMMENDATION: &str = "recommendation";
 
-/// The user name of the controller that performs `autoDeploy`.
+/// The user name of the controller, which acts for components with `autoDeploy`.
 const AUTOMATON: &str = labels::MANAGER_CONTROLLER;
 
 const fn deed(
@@ -85,7 +81,7 @@ const fn deed(
 
 use What::{Deploy, Hold, MarkBad, Promote, Rollback, Unhold};
 
-/// The actions before the start of the demo, in order for each component.
+/// The actions before the start of the demo. The actions of each component are in the order of their times.
 #[rustfmt::skip]
 pub(super) const PAST: &[Deed] = &[
     deed(-61 * DAY,               "kai", CART, Deploy("v0.8.4"), "build 402"),
@@ -168,7 +164,7 @@ pub(super) const PAST: &[Deed] = &[
     deed(-3 * DAY,                "mei", RECOMMENDATION, Promote(DEVELOPMENT, STAGING), "model of October"),
 ];
 
-/// The ReleasePins that are not healthy when the demo starts.
+/// The ReleasePins that are not healthy at the start of the demo.
 pub(super) const FARES: &[(&str, &str, Fares)] = &[
     (
         FRONTEND,
@@ -184,7 +180,7 @@ pub(super) const FARES: &[(&str, &str, Fares)] = &[
     ),
 ];
 
-/// The actions of simulated users while the demo is open: few, and harmless.
+/// The actions of simulated users while the demo runs. They are few, and break nothing.
 #[rustfmt::skip]
 pub(super) const COMPANY: &[Deed] = &[
     deed(25,          "mei", CART, Deploy("v0.9.1"), "rounds discounts"),
@@ -198,14 +194,14 @@ pub(super) const COMPANY: &[Deed] = &[
     deed(15 * MINUTE, "tom", CATALOG, Deploy("v2.8.1"), "build 340"),
 ];
 
-/// Returns the components that have a history.
+/// Returns the components of the history.
 pub(super) fn components() -> Vec<&'static str> {
     let mut components: Vec<&str> = PAST.iter().map(|deed| deed.component).collect();
     components.dedup();
     components
 }
 
-/// Returns the version of the last deploy of a component.
+/// Returns the version that the last deploy of a component in the history created.
 pub(super) fn newest(component: &str) -> Option<&'static str> {
     let own = PAST.iter().filter(|deed| deed.component == component);
     own.filter_map(|deed| match deed.what {

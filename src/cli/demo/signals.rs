@@ -1,6 +1,6 @@
-//! Deletes the demo's directory if a signal ends the program.
+//! Deletes the directory of the demo if a signal ends the program.
 //!
-//! While the demo fills the store, nothing else handles signals. The terminal UI handles signals itself: it
+//! While the demo fills its store, this module handles the signals. Later the terminal UI handles them: it
 //! has two seconds to restore the terminal and to end.
 
 use std::io;
@@ -13,13 +13,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator;
 use signal_hook::low_level::emulate_default_handler;
 
-/// The time that the terminal UI gets to end and to delete the directory itself.
+/// How long the terminal UI may take to end and to delete the directory itself.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The number of attempts to delete the directory: another thread may create a file meanwhile.
+/// The number of attempts to delete the directory. An attempt fails if another thread creates a file at the
+/// same time.
 const TRIES: usize = 5;
 
-/// The handling of signals that end the program.
+/// The handler of the signals that end the program.
 pub(super) struct Signals(Arc<Shared>);
 
 #[derive(Default)]
@@ -48,7 +49,7 @@ impl Signals {
         let _ = self.0.directory.set(directory.to_owned());
     }
 
-    /// After this call the terminal UI, and not this module, ends the program at a signal.
+    /// From now on, the terminal UI ends the program at a signal, and this module only deletes the directory.
     pub(super) fn handled_elsewhere(&self) {
         self.0.is_elsewhere.store(true, Ordering::SeqCst);
     }

@@ -1,7 +1,7 @@
-//! The store of the demo, and the users who act in it.
+//! The store of the demo, and the actions of its simulated users.
 //!
-//! Each action goes through the engine under its user and at its own time: planned on the read model,
-//! applied with claims and compare-and-swap, and recorded under that user.
+//! Each action has its own user and time. The engine plans it on the read model, applies it with claims and
+//! compare-and-swap, and records it under that user.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,10 +34,10 @@ use crate::subjects::release_pin::planner::{NotPlanned, Order, Planner};
 use crate::subjects::release_pin::preview::PreviewError;
 use crate::subjects::release_pin::rules::Refusal;
 
-/// The namespace of all objects.
+/// The namespace of all objects of the demo.
 pub(super) const NAMESPACE: &str = "default";
 
-/// The store, and the shared data of its users.
+/// The store of the demo, and the values that all simulated users share.
 pub(super) struct Stage {
     store: Embedded,
     file: PathBuf,
@@ -46,7 +46,7 @@ pub(super) struct Stage {
     pub(super) catalog: Catalog,
 }
 
-/// A ReleasePin that an action changed.
+/// A ReleasePin that an action has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
     pub(super) environment: String,
@@ -54,16 +54,17 @@ pub(super) struct Moved {
     pub(super) release: String,
 }
 
-/// Whether an action belongs to the history or happens now.
+/// Whether an action is part of the history or happens now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// In the history: no controller was running, so the rules about readiness do not apply.
+    /// The action is part of the history. No controllers were running, so the rules about readiness are not
+    /// checked.
     Past,
-    /// Now: all rules apply.
+    /// The action happens now, and all rules are checked.
     Present,
 }
 
-/// The reason why an action failed.
+/// The reason why an action of the demo failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StageError {
     #[error(transparent)]
@@ -89,7 +90,7 @@ pub(super) enum StageError {
 }
 
 impl Stage {
-    /// Opens the store, creates the example in it at the time `since`, and starts to watch it.
+    /// Opens the store, creates the example with the creation time `since`, and starts the watches.
     pub(super) async fn open(
         options: &Options,
         environment: &Environment,
@@ -111,7 +112,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Connects as a user, with a clock.
+    /// Returns a connection of a user, with a clock.
     pub(super) fn connection(&self, who: &str, clock: &Clock) -> Connection {
         let user = User {
             name: who.to_owned(),
@@ -123,7 +124,7 @@ impl Stage {
         Connection::of(client, Target::Embedded { file }, NAMESPACE)
     }
 
-    /// Performs an action. Returns the changed ReleasePin as soon as the read model has the change.
+    /// Performs an action. Waits until the read model has the change, and returns the changed ReleasePin.
     pub(super) async fn perform(
         &self,
         deed: &Deed,
@@ -180,8 +181,8 @@ impl Stage {
         }))
     }
 
-    /// Changes the definitions in the store to those of a version. Otherwise the next deployment of the current
-    /// definitions would go back to an older version.
+    /// Changes the definitions in the store to those of a version. Otherwise the next deploy of the current
+    /// definitions would restore an older version.
     async fn define(
         &self,
         connection: &Connection,
@@ -252,7 +253,7 @@ impl Stage {
 }
 
 impl Deed {
-    /// Returns the reason of the action; an action without one gets the reason that `autoDeploy` gives.
+    /// Returns the reason of an action. An action without a reason gets the one that `autoDeploy` writes.
     fn reason(&self) -> Option<String> {
         let own = Some(self.why.to_owned()).filter(|why| !why.is_empty());
         own.or_else(|| {
@@ -263,7 +264,7 @@ impl Deed {
         })
     }
 
-    /// Returns the id of the operation; no two actions have the same.
+    /// Returns an operation id that is unique for the action.
     fn operation(&self) -> String {
         let hash = digest::of_bytes(format!("{self:?}").as_bytes());
         let part = |from, to| hash.get(from..to).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `bowline get`: objects of any kind, as tables of the server or in full.
+//! `bowline get`: prints objects of any kind, as the tables that the server makes or in full.
 
 mod table;
 mod watch;
@@ -18,7 +18,7 @@ use super::error::{Error, Exit, Failures};
 use super::kinds::{self, Kind, Kinds};
 use super::output::{self, Format};
 
-/// How many objects a page of a list has.
+/// The number of objects in one page of a list.
 const PAGE: u32 = 500;
 
 /// The arguments of `get`.
@@ -47,14 +47,12 @@ pub struct Arguments {
     watch: bool,
 }
 
-/// The objects of one kind.
 struct Found {
     kind: Kind,
     /// Tables or objects, depending on the output format.
     values: Vec<Value>,
 }
 
-/// Runs the verb and returns its output.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -126,7 +124,7 @@ pub async fn run(
             let single = (!several).then(|| found.iter_mut().find_map(|found| found.values.pop()));
             let value = match single {
                 Some(Some(value)) => value,
-                // The requested object does not exist; the error is already printed.
+                // The requested object does not exist, and the error is already printed.
                 Some(None) => return Ok(Outcome::ending(String::new(), failures.exit())),
                 None => {
                     let items: Vec<Value> =
@@ -149,7 +147,8 @@ pub async fn run(
     Ok(Outcome::ending(text, failures.exit()))
 }
 
-/// Returns the Accept header for an output format: it asks for tables, for metadata or for whole objects.
+/// Returns the Accept header for an output format. It asks the server for tables, for metadata or for whole
+/// objects.
 fn accept(format: Format, list: bool) -> HeaderValue {
     HeaderValue::from_static(match (format, list) {
         (Format::Table | Format::Wide, _) => {
@@ -193,13 +192,13 @@ async fn one(
     }
 }
 
-/// Returns whether a 404 is about an object, and not about its kind.
+/// Returns whether a 404 means that the object is missing, and not its kind.
 fn is_missing(status: &kube::core::Status) -> bool {
     let names_it = |details: &kube::core::response::StatusDetails| !details.name.is_empty();
     status.code == 404 && status.details.as_ref().is_some_and(names_it)
 }
 
-/// Lists page by page, as tables or as objects. Also returns the resourceVersion of the list.
+/// Lists objects page by page, as tables or as objects. Also returns the resourceVersion of the list.
 async fn list(
     arguments: &Arguments,
     connection: &Connection,
@@ -230,7 +229,7 @@ async fn list(
         version = version_of(&answer).unwrap_or(version);
         match answer.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => found.extend(items),
-            // An empty list of some servers has `items: null`.
+            // Some servers answer an empty list with `items: null`.
             Some(_) => {}
             None => found.push(answer),
         }
@@ -250,8 +249,8 @@ fn version_of(value: &Value) -> Option<String> {
     (!version.is_empty()).then(|| version.to_owned())
 }
 
-/// Adds apiVersion and kind, which items of lists do not have, and removes managedFields if the user does
-/// not want them.
+/// Adds apiVersion and kind, which items of a list do not have. Removes managedFields if the user does not
+/// want them.
 fn finish(arguments: &Arguments, kind: &Kind, value: &mut Value) {
     let Value::Object(object) = value else {
         return;
@@ -284,8 +283,7 @@ fn name_line(kind: &Kind, value: &Value) -> String {
     output::name_line(&kind.label(), name.unwrap_or_default())
 }
 
-/// Prints the tables of all kinds, one below the other. With several kinds, each name has its kind as
-/// prefix.
+/// Prints one table per kind. If there are several kinds, each name has its kind as prefix.
 fn tables(arguments: &Arguments, found: &mut [Found], now: Timestamp) -> String {
     let wide = arguments.output == Format::Wide;
     let several = found.len() > 1;

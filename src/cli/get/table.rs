@@ -1,11 +1,11 @@
-//! The server's tables as rows of text. This code accepts malformed tables.
+//! Converts the tables of the server to rows of text. A malformed table causes no error.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::text;
 
-/// Returns the tables of the server. If the server returned objects instead, builds a table of them.
+/// Returns the tables of the server. If the server returned objects instead, builds a table of the objects.
 pub fn made(values: Vec<Value>, now: Timestamp) -> Vec<Value> {
     let (mut tables, plain): (Vec<Value>, Vec<Value>) = values
         .into_iter()

@@ -1,4 +1,4 @@
-//! `get -w`: prints the objects, and then each change.
+//! `get -w`: prints the objects, and then every change.
 
 use std::io::Write;
 use std::pin::pin;
@@ -18,10 +18,10 @@ use super::super::kinds::{self, Kind};
 use super::super::output::{self, Format};
 use super::{Arguments, accept, finish, list, name_line, table, version_of};
 
-/// The pause between the end of a watch and the next watch.
+/// The pause between the end of a watch and the start of the next one.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Prints the objects and then every change, until the program that reads the output closes the pipe.
+/// Prints the objects and then every change, until the program that reads stdout closes the pipe.
 #[allow(
     clippy::too_many_arguments,
     reason = "what is watched, and where it goes"
@@ -47,7 +47,7 @@ pub async fn run(
     let columns = columns.cloned();
     let namespaces = arguments.all_namespaces && kind.namespaced;
     let wide = arguments.output == Format::Wide;
-    // The widest cells so far, so that later rows align with earlier rows.
+    // The widest cell of each column so far, so that later rows align with earlier rows.
     let mut widest: Vec<String> = Vec::new();
     let mut print = |values: Vec<Value>, first: bool| -> Result<(), Error> {
         let text = match arguments.output {
@@ -102,7 +102,7 @@ pub async fn run(
                 say(format!("{} deleted", name_line(kind, metadata).trim_end()));
                 continue;
             }
-            // Only the first event of a watch contains the columns.
+            // The server sends the columns only in the first event of a watch.
             if let (Value::Object(table), Some(columns)) = (&mut value, &columns)
                 && table.contains_key("rows")
             {

@@ -1,10 +1,10 @@
-//! `bowline install`: installs kinds, policies, RBAC and the controller on a cluster.
+//! `bowline install`: installs CRDs, policies, RBAC and the controller on a cluster.
 //!
-//! It reads all objects first. If an object of somebody else has one of the names, it writes nothing: with
-//! bowline's definition of a kind, the server would remove fields from the objects of the other owner. It also
-//! writes nothing while one of the objects is being deleted.
+//! It first reads all live objects, and then writes nothing in two cases. First, somebody else owns an object
+//! with one of the names: if bowline replaced a CRD of another owner, the server would remove fields from
+//! that owner's objects. Second, one of the objects is being deleted.
 //!
-//! Values that somebody else set on an installed object stay, and so does the image of the controller.
+//! Values that somebody else has set on an installed object stay, and so does the controller's image.
 
 mod values;
 
@@ -25,7 +25,7 @@ use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::openchoreo::reference::NameRef;
 use crate::api::{ReleasePin, labels, names};
 
-/// The longest wait until the policies know new kinds, and the interval of the test.
+/// How long `install` waits until the policies judge the new kinds, and how often it tests that.
 const ADMITTED: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -35,13 +35,14 @@ pub struct Arguments {
     /// Send a server-side dry run; exit with 3 if something would change
     #[arg(long)]
     dry_run: bool,
-    /// The image of the controller; without --image, an installed controller keeps its image
+    /// The image of the controller [default: that of the installed controller, else that of this version]
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// Set every value to that of this version, also those that others changed on the cluster
+    /// Set every value of the objects to that of this version, also values that others have changed on the
+    /// cluster
     #[arg(long)]
     reset_values: bool,
-    /// Print the objects as YAML, and ask no cluster
+    /// Print the objects as YAML, and send no request to a cluster
     #[arg(long, conflicts_with_all = ["dry_run", "reset_values", "output"])]
     print: bool,
     /// The output format
@@ -83,19 +84,20 @@ async fn install(
     let (mut changes, mut crds) = (false, Vec::new());
     let (mut namespace, mut created) = (false, false);
     for piece in &pieces {
-        // An object waits until the server serves the kinds that were created before it; a kind does not wait.
+        // Other objects wait until the server serves the CRDs that were created before them; CRDs themselves
+        // do not wait.
         if !piece.is_crd() {
             for name in crds.drain(..) {
                 apply::established(&connection.client, name).await?;
             }
         }
-        // A namespace that somebody else created stays as it is.
+        // A namespace that somebody else created stays unchanged.
         if piece.is_namespace() && piece.is_foreign() {
             continue;
         }
         namespace |= piece.is_namespace() && piece.found.is_none();
         let change = match namespace && arguments.dry_run && piece.place.namespace.is_some() {
-            // A dry run fails in a namespace that does not exist yet.
+            // In a dry run the namespace may not exist yet, so the server would refuse its objects.
             true => Change::Created,
             false => put(piece, arguments, say).await?,
         };
@@ -116,8 +118,9 @@ async fn install(
     })
 }
 
-/// Waits until the server's admission policies judge ReleasePins, and returns false after a timeout. After the
-/// server has accepted a policy and a kind, it admits everything until it has loaded the policy, and then
+/// Waits until the admission policies of the server judge ReleasePins. Returns false after a timeout.
+///
+/// After the creation of a policy, the server first admits everything. Once it has loaded the policy, it
 /// answers 503 until the policy knows the kind.
 async fn is_admitted(client: &Client, stamps: bool) -> bool {
     let (component, environment) = ("bowline", "install");
@@ -145,7 +148,8 @@ async fn is_admitted(client: &Client, stamps: bool) -> bool {
         let refuses =
             matches!(pins.create(&dry, &unlabelled).await, Err(error) if !is_early(&error));
         let admits = match pins.create(&dry, &valid).await {
-            // The mutating policy adds this annotation. Without it, the server has not loaded the policy yet.
+            // The mutating policy adds this annotation, so without it the server has not loaded the policy
+            // yet.
             Ok(pin) => !stamps || pin.annotations().contains_key(labels::CHANGED_BY),
             Err(error) => !is_early(&error),
         };
@@ -157,13 +161,14 @@ async fn is_admitted(client: &Client, stamps: bool) -> bool {
     false
 }
 
-/// Returns whether the server gives this answer only before it knows a new kind or a policy for the kind.
+/// Returns whether the server gives this answer only while it does not know a new kind or has not loaded its
+/// policy.
 fn is_early(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404 || status.code >= 500)
 }
 
-/// Returns an error on an embedded store or a repository, which have all kinds built in, and in read-only
-/// mode.
+/// Returns an error if the target is an embedded store or a repository, which have all kinds built in, or in
+/// read-only mode.
 pub(super) fn on_cluster(connection: &Connection, verb: &str) -> Result<(), Error> {
     if let Target::Embedded { .. } | Target::Repository { .. } = &connection.target {
         let message = format!(
@@ -177,7 +182,7 @@ pub(super) fn on_cluster(connection: &Connection, verb: &str) -> Result<(), Erro
     writable(connection, verb)
 }
 
-/// Returns an error if an object of somebody else has one of our names.
+/// Returns an error if somebody else owns an object with a name of the bundle.
 fn refuse_foreign(pieces: &[Piece]) -> Result<(), Error> {
     let foreign: Vec<&Piece> = pieces
         .iter()
@@ -210,15 +215,15 @@ fn refuse_foreign(pieces: &[Piece]) -> Result<(), Error> {
     );
     let hint = match foreign.iter().any(|piece| piece.is_crd()) {
         true => format!(
-            "bowline's definition of a kind would delete fields of its owner's objects. Install bowline on another cluster and name this one in a DataPlane (spec.context); or, if no other program uses the kind, give it to bowline: {label}"
+            "bowline's definition of the kind would delete fields of the objects of its owner: install bowline on another cluster, with a DataPlane for this one; or, if no other program uses the kind, give it to bowline: {label}"
         ),
         false => format!("remove it, or give it to bowline: {label}"),
     };
     Err(Error::new(Exit::Refused, message).with_hint(hint))
 }
 
-/// Returns an error if the cluster is deleting one of the objects. The deletion of a definition deletes
-/// every object of its kind, and a controller that starts now would then delete the running workloads.
+/// Returns an error if one of the objects is being deleted. The deletion of a CRD deletes all objects of its
+/// kind; a controller that starts during that time would delete running workloads.
 fn refuse_deleted(pieces: &[Piece]) -> Result<(), Error> {
     let going: Vec<&Piece> = pieces.iter().filter(|it| it.is_being_deleted()).collect();
     if going.is_empty() {
@@ -228,16 +233,16 @@ fn refuse_deleted(pieces: &[Piece]) -> Result<(), Error> {
     for piece in &going {
         message += &format!("\n  {}", piece.place.label());
     }
-    let hint = match going.iter().any(|piece| piece.is_crd()) {
-        true => {
-            "bowline uninstall finishes the deletion and keeps every workload running; with --remove-running it removes the workloads. Then install again"
-        }
-        false => "wait until they are gone, then install again",
-    };
-    Err(Error::new(Exit::Refused, message).with_hint(hint))
+    let error = Error::new(Exit::Refused, message);
+    Err(match going.iter().any(|piece| piece.is_crd()) {
+        true => error
+            .with_hint("finish the deletion, then install again: bowline uninstall")
+            .and_hint("or remove the workloads too: bowline uninstall --remove-running"),
+        false => error.with_hint("wait until they are gone, then install again"),
+    })
 }
 
-/// Prints the image that the controller keeps, if it is not the image of this version.
+/// Prints which image the controller keeps, if it is not the image of this version.
 fn tell_image(
     pieces: &[Piece],
     arguments: &Arguments,
@@ -259,13 +264,13 @@ fn tell_image(
     Ok(())
 }
 
-/// The comment before the printed objects: `--print` does not know the server that they are for.
+/// The comment at the start of the printed objects. `--print` does not know the version of the server.
 const PRINTED_NOTE: &str = "\
 # The MutatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1) need Kubernetes 1.36. Remove both
 # for an older server; the audit trail then does not name the author of a ReleasePin change that another tool makes.
 ";
 
-/// Writes the objects as a stream of YAML documents.
+/// Prints the objects of the bundle as YAML documents.
 fn printed(image: Option<&str>) -> Result<String, Error> {
     let mut text = format!("# bowline {}\n{PRINTED_NOTE}", env!("CARGO_PKG_VERSION"));
     for object in bundle::objects(image)? {
@@ -276,7 +281,7 @@ fn printed(image: Option<&str>) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Applies an object, without the values that somebody else set on the cluster.
+/// Applies an object of the bundle. Values that somebody else set on the live object stay.
 async fn put(
     piece: &Piece,
     arguments: &Arguments,
@@ -285,7 +290,7 @@ async fn put(
     let mut value = piece.value.clone();
     let mut kept = Vec::new();
     let live = piece.found.as_ref().and_then(|found| found.live.as_ref());
-    // A CustomResourceDefinition has no values to choose, and is too large to record in an annotation.
+    // A CRD has no values that a user could set, and is too large for an annotation.
     let has_values = !piece.is_crd();
     if has_values {
         values::record(&mut value);
@@ -301,10 +306,11 @@ async fn put(
         }
     }
     if let Some(found) = &piece.found {
-        // The uid is a precondition: a newer object of the same name is not changed.
+        // The uid is a precondition, so a new object with the same name is not changed.
         value["metadata"]["uid"] = serde_json::json!(found.uid);
     }
-    // An object that was created after the lookup may belong to somebody else, so it is not applied by force.
+    // An object that appeared after the lookup may belong to somebody else, so bowline does not force its
+    // values.
     let is_there = piece.found.is_some();
     let mut parameters = PatchParams {
         dry_run: arguments.dry_run,
@@ -333,7 +339,7 @@ async fn put(
             }
         }
         if is_solved {
-            // The only remaining conflict is about the image that the user names.
+            // Only the image can still conflict, and the user has named it explicitly.
             parameters.force = conflicts.iter().any(|it| is_named(&it.field));
             put = apply::put(&piece.place, &value, &parameters).await;
         }

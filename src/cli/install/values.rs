@@ -1,26 +1,29 @@
-//! The values of an installed object that somebody else set, which `install` keeps. Pure functions.
+//! Finds the values of an installed object that somebody else has set, so that `install` keeps them. Pure
+//! functions.
 //!
-//! A changed value has another field manager, which the server names in a conflict, and `install` leaves
-//! the field out. A field that somebody removed has no manager: `install` finds it by comparing the live
-//! object with the manifest that it applied last.
+//! A value that somebody changed has another field manager. The server reports it as a conflict, and
+//! `install` leaves the field out. A field that somebody removed has no manager, so `install` compares the
+//! live object with the manifest that it applied last.
 
 use serde_json::Value;
 
 use crate::api::labels;
 
-/// The fields that identify an item of a list.
+/// The fields that can identify a list item.
 const KEYS: [&str; 5] = ["name", "mountPath", "containerPort", "port", "topologyKey"];
 
-/// A field that somebody else set.
+/// A field that somebody else has set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The field, as the server writes it: `.spec.template.spec.containers[name="controller"].image`.
+    /// The path of the field, as the server writes it:
+    /// `.spec.template.spec.containers[name="controller"].image`.
     pub field: String,
-    /// The field managers that set it.
+    /// The field managers that have set the field.
     pub managers: Vec<String>,
 }
 
-/// Returns the fields that the server did not change because others manage them; none for another error.
+/// Returns the fields that the server refused to change because somebody else manages them; empty for any
+/// other error.
 pub fn conflicts(error: &kube::Error) -> Vec<Conflict> {
     let kube::Error::Api(status) = error else {
         return Vec::new();
@@ -30,7 +33,7 @@ pub fn conflicts(error: &kube::Error) -> Vec<Conflict> {
     for cause in causes.filter(|cause| cause.reason == "FieldManagerConflict") {
         let manager = cause.message.split('"').nth(1);
         let manager = manager.unwrap_or("somebody else").to_owned();
-        // The server names a field once for each manager that has it.
+        // The server lists a field once per manager.
         match found.iter_mut().find(|it| it.field == cause.field) {
             Some(known) if known.managers.contains(&manager) => {}
             Some(known) => known.managers.push(manager),
@@ -43,7 +46,7 @@ pub fn conflicts(error: &kube::Error) -> Vec<Conflict> {
     found
 }
 
-/// Writes the manifest of an object into an annotation of it, for the next installation.
+/// Writes the manifest of an object into an annotation of the object, for the next installation.
 pub fn record(object: &mut Value) {
     let text = object.to_string();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -56,15 +59,16 @@ pub fn record(object: &mut Value) {
     }
 }
 
-/// Returns the manifest that the last installation applied; None if it left no record.
+/// Returns the manifest that the last installation applied; None if the annotation is missing or cannot be
+/// parsed.
 pub fn recorded(live: &Value) -> Option<Value> {
     let annotations = live.get("metadata")?.get("annotations")?;
     let text = annotations.get(labels::LAST_INSTALLED)?.as_str()?;
     serde_json::from_str(text).ok()
 }
 
-/// Removes from a manifest the fields that the last installation applied and somebody removed since.
-/// Returns these fields.
+/// Removes from a manifest the fields that the last installation applied and that somebody has removed from
+/// the live object. Returns their paths.
 pub fn without_removed(object: &mut Value, last: &Value, live: &Value) -> Vec<String> {
     let mut removed = Vec::new();
     compare(object, last, live, "", &mut removed);
@@ -110,17 +114,18 @@ fn compare(object: &mut Value, last: &Value, live: &Value, path: &str, removed: 
     }
 }
 
-/// Returns the name and value of the field that identifies an item of a list.
+/// Returns the name and the value of the field that identifies a list item.
 fn key(item: &Value) -> Option<(&'static str, Value)> {
     let mut keys = KEYS.iter();
     keys.find_map(|key| Some((*key, item.get(*key)?.clone())))
 }
 
-/// Removes a field from an object, and returns its value; None if the object does not have the field.
+/// Removes the field at a path from an object, and returns its value; None if the object does not have the
+/// field.
 pub fn take_out(object: &mut Value, field: &str) -> Option<Value> {
     match object {
         Value::Object(fields) => {
-            // A name may contain dots: the longest name that matches is the right one.
+            // A field name may contain dots, so the longest field name that fits is used.
             let rest = field.strip_prefix('.')?;
             let fits = |name: &&String| {
                 let rest = rest.strip_prefix(name.as_str());
@@ -145,8 +150,8 @@ pub fn take_out(object: &mut Value, field: &str) -> Option<Value> {
     }
 }
 
-/// Returns whether a live value contains everything that a manifest says. The server adds defaults to a
-/// value, and reports a conflict about a whole value if a manager owns it as a whole.
+/// Returns whether a live value contains everything in a manifest. The server adds defaults, and reports a
+/// conflict about a whole value if one manager owns all of it.
 pub fn is_covered(manifest: &Value, live: &Value) -> bool {
     match (manifest, live) {
         (Value::Object(manifest), Value::Object(live)) => manifest.iter().all(|(name, value)| {
@@ -161,7 +166,8 @@ pub fn is_covered(manifest: &Value, live: &Value) -> bool {
     }
 }
 
-/// Parses `[name="a",protocol="TCP"]` or `[="a"]`, and returns the text after it.
+/// Parses a selector such as `[name="a",protocol="TCP"]` or `[="a"]`, and returns it with the rest of the
+/// path.
 fn selector(field: &str) -> Option<(Vec<(String, Value)>, &str)> {
     let mut rest = field.strip_prefix('[')?;
     let mut wanted = Vec::new();
@@ -178,8 +184,8 @@ fn selector(field: &str) -> Option<(Vec<(String, Value)>, &str)> {
     }
 }
 
-/// Returns whether a selector selects an item. A selector may contain keys that the item leaves out,
-/// because the server adds them.
+/// Returns whether a selector selects a list item. The selector may contain defaults that the item does not
+/// have.
 fn is_meant(item: &Value, wanted: &[(String, Value)]) -> bool {
     wanted.iter().all(|(key, value)| match key.as_str() {
         "" => item == value,
@@ -315,7 +321,7 @@ mod tests {
         let expected = json!({
             "metadata": {"labels": {"b": "2"}},
             "spec": {"rules": [{"verbs": ["get"]}], "env": [{"name": "HOME", "value": "/"}]},
-            // A field that is new in this version is no removal.
+            // The last manifest did not have this field, so nobody has removed it.
             "new": {"field": 1},
         });
         assert_eq!(next, expected);

@@ -1,8 +1,8 @@
-//! The names of kinds and objects on the command line, and their API paths on the server.
+//! Resolves the names of kinds and objects on the command line to API resources.
 //!
-//! bowline knows its own kinds without a request, and prefers them to other kinds of the same name:
-//! `release` is always the lockfile, `rr` always the rendered release. Every other kind comes from the
-//! server's discovery.
+//! bowline knows its own kinds without a request, and prefers them to other kinds with the same name:
+//! `release` is always the openchoreo.dev Release, and `rr` the RenderedRelease. Other kinds come from the
+//! discovery of the server.
 
 #[cfg(test)]
 mod tests;
@@ -18,23 +18,22 @@ use super::connect::Address;
 use super::error::{Error, Exit};
 use crate::api;
 
-/// How many discovery documents bowline requests at a time.
+/// The largest number of concurrent discovery requests.
 const AT_ONCE: usize = 16;
 
 /// The largest number of names in a hint.
 const MANY: usize = 10;
 
-/// A kind of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// The group, version and names.
+    /// The group, version, kind and plural name.
     pub resource: ApiResource,
-    /// Whether the kind is namespaced.
+    /// Whether objects of the kind are in namespaces.
     pub namespaced: bool,
 }
 
 impl Kind {
-    /// Returns the kind as kubectl writes it: `component.openchoreo.dev`.
+    /// Returns the kind in the form of kubectl: `component.openchoreo.dev`.
     pub fn label(&self) -> String {
         let kind = self.resource.kind.to_lowercase();
         match self.resource.group.as_str() {
@@ -43,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// Returns the API client of the kind in a namespace, or in all namespaces if `namespace` is None.
+    /// Returns the API client of the kind, in a namespace or in all.
     pub fn objects(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) if self.namespaced => {
@@ -54,7 +53,7 @@ impl Kind {
     }
 }
 
-/// A kind and all its names, in lower case.
+/// A kind with all its names, in lower case.
 struct Known {
     kind: Kind,
     names: Vec<String>,
@@ -72,8 +71,8 @@ impl Known {
     }
 }
 
-/// Lists bowline's kinds. The kind of the rendered release has the same name as that of the release, so it
-/// comes after it: users find it only by its own short names or its group.
+/// Returns the kinds that bowline defines. The RenderedRelease has the same kind name as the Release and
+/// comes after it, so users find it only by its short names or its group.
 fn ours() -> Vec<Known> {
     let known = |crd: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition| {
         let spec = crd.spec;
@@ -102,7 +101,7 @@ fn ours() -> Vec<Known> {
     api::crds().into_iter().map(known).collect()
 }
 
-/// Builds a kind from a discovery document; None for a subresource and for a kind that cannot be read.
+/// Reads a kind from a discovery document; None if it is a subresource, or if its objects cannot be read.
 fn discovered(group_version: &str, resource: APIResource) -> Option<Known> {
     let readable = resource
         .verbs
@@ -130,7 +129,6 @@ fn discovered(group_version: &str, resource: APIResource) -> Option<Known> {
     })
 }
 
-/// Finds the kinds of one target.
 pub struct Kinds<'a> {
     client: &'a Client,
     ours: Vec<Known>,
@@ -138,7 +136,7 @@ pub struct Kinds<'a> {
 }
 
 impl<'a> Kinds<'a> {
-    /// Creates a finder. Sends no request.
+    /// Creates a lookup for kinds. Sends no request.
     pub fn new(client: &'a Client) -> Kinds<'a> {
         Kinds {
             client,
@@ -147,7 +145,7 @@ impl<'a> Kinds<'a> {
         }
     }
 
-    /// Finds a kind by its kind, plural or short name, with or without its group.
+    /// Finds a kind by its kind, plural or short name, with or without the group.
     pub async fn named(&self, said: &str) -> Result<Kind, Error> {
         let wanted = said.to_lowercase();
         if let Some(known) = self.ours.iter().find(|known| known.goes_by(&wanted)) {
@@ -177,7 +175,7 @@ impl<'a> Kinds<'a> {
         Err(Error::new(Exit::Failed, message).with_hint(hint))
     }
 
-    /// Returns every namespaced kind, each in one version.
+    /// Returns all namespaced kinds of the server, each in one version.
     pub async fn in_namespaces(&self) -> Result<Vec<Kind>, Error> {
         let (known, silent) = self.discover("").await?;
         if !silent.is_empty() {
@@ -188,8 +186,8 @@ impl<'a> Kinds<'a> {
         Ok(kinds.filter(|kind| kind.namespaced).collect())
     }
 
-    /// Requests the discovery documents: every group in its preferred version, or, if the name contains a
-    /// group, all versions of that group. Also returns the group versions that did not answer.
+    /// Requests the discovery documents: the preferred version of every group, or all versions of the group
+    /// that `wanted` names. Also returns the group versions that did not answer.
     async fn discover(&self, wanted: &str) -> Result<(Vec<Known>, Vec<String>), Error> {
         let place = wanted.split_once('.').map(|(_, place)| place);
         let core = self.client.list_core_api_versions().await?;
@@ -240,7 +238,7 @@ impl<'a> Kinds<'a> {
             .collect())
     }
 
-    /// Finds the kind by the apiVersion and kind of an object.
+    /// Finds a kind by apiVersion and kind.
     pub async fn of(&mut self, api_version: &str, kind: &str) -> Result<Kind, Error> {
         let is_it = |known: &&Known| {
             let resource = &known.kind.resource;
@@ -271,7 +269,7 @@ impl<'a> Kinds<'a> {
     }
 }
 
-/// Splits words into kinds and names: `pin,release`, `pin a b`, `pin/a release/b`.
+/// Splits the words of a command line into kinds and names: `pin,release`, `pin a b` or `pin/a release/b`.
 pub fn objects_of(words: &[String]) -> Result<Vec<(String, Vec<String>)>, Error> {
     let mut wanted: Vec<(String, Vec<String>)> = Vec::new();
     if words.iter().any(|word| word.contains('/')) {
@@ -305,7 +303,7 @@ pub fn objects_of(words: &[String]) -> Result<Vec<(String, Vec<String>)>, Error>
     }
 }
 
-/// Returns an error for a name that would change the path of a request.
+/// Returns an error if a name contains characters that would change the URL path of a request.
 pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     let fits = !name.is_empty()
         && name != "."
@@ -326,8 +324,8 @@ pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns the error about a missing object, with the names of existing objects. `address` makes the command in
-/// the hint work from any directory and context.
+/// Returns the error about a missing object, with the names of existing objects. `address` adds the flags of
+/// the target to the command in the hint.
 pub async fn missing(
     kind: &Kind,
     client: &Client,
@@ -355,13 +353,13 @@ pub async fn missing(
     match near(name, names) {
         alike if alike.is_empty() => {
             let get = address.bowline(&format!("bowline get {}", kind.label()));
-            error.with_hint(format!("{get} lists all"))
+            error.with_hint(format!("list all: {get}"))
         }
         alike => error.with_hint(format!("did you mean {}?", alike.join(", "))),
     }
 }
 
-/// Returns the error of a request about an object, or about a kind that the server does not have.
+/// Converts the error of a request about an object. The server may not have the object or its whole kind.
 pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
     let no_kind = matches!(&error, kube::Error::Api(status)
         if status.code == 404 && status.details.as_ref().is_none_or(|details| details.name.is_empty()));
@@ -374,7 +372,7 @@ pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
             Some("someone else changed the object; look at it and repeat the command".to_owned())
         }
         Some(404) if no_kind => Some(format!(
-            "the kind is {}.{}; bowline install installs bowline's kinds",
+            "the kind is {}.{}; install bowline's kinds: bowline install",
             kind.resource.plural, kind.resource.group
         )),
         _ => None,
@@ -395,8 +393,7 @@ pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
     }
 }
 
-/// Returns the names that are similar to a word, at most ten, the most similar first; all names if there
-/// are few.
+/// Returns the names that are most similar to a word, at most ten. If there are few names, returns all.
 fn near(word: &str, names: Vec<String>) -> Vec<String> {
     let alike = |name: &str| {
         let same = |(a, b): &(char, char)| a == b;

@@ -1,9 +1,9 @@
-//! Access control of the served API: decides from the head of a request alone.
+//! Access control of `bowline serve`: decides from the head of a request whether to answer it.
 //!
-//! Every process of the machine can reach a loopback socket, and through a browser every web page can
-//! too: a page can send requests to 127.0.0.1, and with a name that resolves there (DNS rebinding) it can
-//! also read the answers. kubectl and similar clients never send the headers that a browser sends, and
-//! always name the host.
+//! Every process of the machine can connect to a loopback socket. Through the browser every web page can too:
+//! a page can send requests to 127.0.0.1, and with a host name that resolves to it (DNS rebinding), it can
+//! also read the answers. Clients such as kubectl never send the headers that a browser sends, and always
+//! send the right host name.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,10 +12,10 @@ use http::uri::Authority;
 use http::{HeaderMap, StatusCode, header};
 use sha2::{Digest, Sha256};
 
-/// The reason why a request is refused.
+/// The answer to a refused request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status code of the answer.
+    /// The HTTP status code.
     pub code: StatusCode,
     /// The reason in the Status object.
     pub reason: &'static str,
@@ -23,30 +23,31 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// The reason why bowline does not listen on an address.
+/// The reason why bowline refuses to listen.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Unsafe {
-    /// Other machines could write to the store.
+    /// The address is not a loopback address and there is no token, so other machines could write to the
+    /// store.
     #[error("other machines can reach {0}")]
     NotLoopback(SocketAddr),
     /// The token file is empty.
     #[error("the token file is empty")]
     EmptyToken,
-    /// The token contains characters that a header cannot contain.
+    /// The token contains characters that an HTTP header cannot contain.
     #[error("the token must be one line of visible ASCII characters")]
     BadToken,
 }
 
-/// Decides which requests are served.
+/// Decides which requests bowline answers.
 #[derive(Debug)]
 pub struct Gate {
     listen: SocketAddr,
-    /// The digest of the token: a comparison of digests takes the same time for tokens of any length.
+    /// The digest of the token. The comparison of two digests takes the same time for every token.
     token: Option<[u8; 32]>,
 }
 
 impl Gate {
-    /// Creates the gate of an address; without a token the address has to be loopback.
+    /// Creates the gate for an address. Without a token, the address must be a loopback address.
     pub fn new(listen: SocketAddr, token: Option<&str>) -> Result<Gate, Unsafe> {
         let token = match token.map(str::trim) {
             None if !listen.ip().to_canonical().is_loopback() => {
@@ -62,7 +63,7 @@ impl Gate {
         Ok(Gate { listen, token })
     }
 
-    /// Returns an error if the request is refused.
+    /// Returns an error if bowline must not answer the request.
     pub fn admit(&self, head: &Parts) -> Result<(), Refusal> {
         if let Some(name) = [header::ORIGIN.as_str(), "sec-fetch-site"]
             .into_iter()
@@ -73,7 +74,7 @@ impl Gate {
             )));
         }
         match &self.token {
-            // A client with the token is trusted, so the host name does not matter.
+            // A client with the token is trusted, so its host name is not checked.
             Some(token) => bearer(&head.headers)
                 .is_some_and(|sent| same(&digest(sent), token))
                 .then_some(())
@@ -225,7 +226,7 @@ mod tests {
             let refusal = gate.admit(&head("/api", headers)).unwrap_err();
             assert_eq!(refusal.code, StatusCode::FORBIDDEN, "{headers:?}");
         }
-        // HTTP/2 has the host in the URI.
+        // In HTTP/2, the host name is in the URI.
         assert_eq!(gate.admit(&head("http://localhost:8001/api", &[])), Ok(()));
         assert!(gate.admit(&head("http://evil.example/api", &[])).is_err());
         assert!(

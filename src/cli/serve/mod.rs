@@ -1,7 +1,7 @@
-//! `bowline serve`: the embedded API on a socket, for kubectl and other clients.
+//! `bowline serve`: serves the embedded API on a socket, for kubectl and other clients.
 //!
-//! HTTP/1.1 and, with prior knowledge, HTTP/2; no TLS. The embedded service answers the requests; this
-//! module has the socket, its limits, the access control, and a stop that ends watches cleanly.
+//! It speaks HTTP/1.1 and, with prior knowledge, HTTP/2; no TLS. The embedded API answers the requests. This
+//! module has the socket, its limits, the access control, and a stop that ends watches.
 
 pub mod gate;
 #[cfg(test)]
@@ -30,7 +30,7 @@ use super::socket::{self, PATIENCE};
 use crate::text;
 use gate::{Gate, Refusal, Unsafe};
 
-/// The largest body of a request in bytes, as in a Kubernetes API server.
+/// The largest body of a request in bytes; the same as that of a Kubernetes API server.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// The arguments of `serve`.
@@ -39,12 +39,12 @@ pub struct Arguments {
     /// The address to listen on; port 0 chooses a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8001")]
     listen: SocketAddr,
-    /// Require the token in this file; mandatory on an address that is not loopback
+    /// Refuse requests without the token in this file; required if the address of --listen is not loopback
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
 
-/// Serves until SIGINT or SIGTERM.
+/// Serves requests until SIGINT or SIGTERM.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -55,7 +55,7 @@ pub async fn run(
     if options.context.is_some() || options.kubeconfig.is_some() {
         return Err(
             Error::new(Exit::Usage, "serve needs the embedded store, not a cluster")
-                .with_hint("kubectl proxy does this for a cluster"),
+                .with_hint("serve a cluster: kubectl proxy"),
         );
     }
     if options.repo.is_some() {
@@ -76,7 +76,7 @@ pub async fn run(
         })?),
         None => None,
     };
-    // Checks the address and the token before the store is opened and the port is taken.
+    // A wrong address or token is reported before the store is opened.
     Gate::new(arguments.listen, token.as_deref())?;
     let (api, file) = connect::embedded(options, environment).await?;
     let listener = socket::bind(arguments.listen).await?;
@@ -90,7 +90,7 @@ pub async fn run(
         None => format!(
             "kubectl --kubeconfig=/dev/null --server=http://{address} get releasepins.openchoreo.dev -A"
         ),
-        // kubectl sends no credentials without TLS.
+        // kubectl sends no credentials without TLS, so the example uses curl.
         Some(file) => format!(
             "curl -H \"Authorization: Bearer $(cat {})\" http://{address}/version",
             text::quoted(&file.to_string_lossy())
@@ -120,7 +120,7 @@ impl From<Unsafe> for Error {
     }
 }
 
-/// Serves connections until `stop`, then lets running requests finish.
+/// Serves connections until `stop` completes, and then lets running requests finish.
 pub async fn serve(
     listener: TcpListener,
     api: Embedded,
@@ -165,7 +165,8 @@ impl Answering {
             if body.size_hint().exact().is_some() {
                 return body.boxed_unsync();
             }
-            // A watch never ends by itself: end it, as a server does after a timeout.
+            // A watch never ends by itself, so it is ended here. Clients handle this like a timeout of the
+            // server.
             let stopping = async move {
                 let _ = stopped.wait_for(|stopped| *stopped).await;
             };

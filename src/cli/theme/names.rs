@@ -1,6 +1,6 @@
-//! The colour names that skins use: the CSS colour names.
+//! The colour names that skins may use: those of CSS.
 
-/// Returns the colour of a name as 0xRRGGBB.
+/// Returns the colour of a name as 0xRRGGBB; None for an unknown name.
 pub(super) fn colour(name: &str) -> Option<u32> {
     let lower = name.to_ascii_lowercase();
     let found = NAMES.iter().find(|(known, _)| *known == lower);

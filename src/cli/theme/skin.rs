@@ -1,8 +1,8 @@
-//! Converts a skin of k9s to a theme. Pure: takes a value, returns a text and warnings.
+//! Converts a skin of k9s to a theme of bowline. Pure: takes a value, returns text and warnings.
 //!
-//! A skin has settings for the parts of k9s's screens; a theme has roles. Each role takes the colour of
-//! the k9s setting with the nearest meaning. A role without such a setting inherits from the theme dark
-//! or light.
+//! A skin has settings for the parts of k9s's screens; a theme has roles. Each role takes the colour of the
+//! setting with the most similar meaning. A role without a setting inherits its colour from the theme `dark`
+//! or `light`.
 
 use std::fmt::Write;
 
@@ -11,17 +11,17 @@ use serde_json::{Map, Value};
 use super::names;
 use crate::text;
 
-/// The result of a conversion.
+/// The converted skin.
 #[derive(Debug)]
 pub(super) struct Converted {
     /// The theme, as TOML.
     pub(super) theme: String,
-    /// The ignored settings, with reasons.
+    /// The settings that the conversion ignored, with reasons.
     pub(super) warnings: Vec<String>,
 }
 
-/// A role, the settings for its foreground and for its background (the first that the skin has is used),
-/// and its attributes.
+/// How a role gets its colours: the role, the settings for its foreground and those for its background (the
+/// first one that the skin has is used), and its attributes.
 type Rule = (
     &'static str,
     &'static [&'static str],
@@ -64,7 +64,8 @@ const RULES: &[Rule] = &[
     ("scrollbar", &["frame.border.focusColor"], &[], ""),
 ];
 
-/// Settings of skins that themes do not need. A name that ends in a dot covers all settings below it.
+/// The settings of skins that themes do not need. A name that ends with a dot stands for all settings below
+/// it.
 #[rustfmt::skip]
 const UNUSED: &[&str] = &[
     "body.logoColorMsg", "body.logoColorInfo", "body.logoColorWarn", "body.logoColorError",
@@ -75,7 +76,7 @@ const UNUSED: &[&str] = &[
     "views.yaml.keyColor", "views.yaml.colonColor", "views.picker.", "views.logs.",
 ];
 
-/// Converts the skin of a file with this name; None if the value is not a skin.
+/// Converts the skin from a file with this name; None if the value is no skin.
 pub(super) fn convert(file: &str, skin: &Value) -> Option<Converted> {
     let skin = skin.get("k9s")?.as_object()?;
     let mut places = Vec::new();
@@ -104,7 +105,7 @@ pub(super) fn convert(file: &str, skin: &Value) -> Option<Converted> {
     Some(Converted { theme, warnings })
 }
 
-/// Lists the values of a skin with the paths of their settings.
+/// Lists the settings of a skin with their paths.
 fn flatten<'v>(above: &str, map: &'v Map<String, Value>, into: &mut Vec<(String, &'v Value)>) {
     for (name, value) in map {
         let place = format!("{above}{name}");
@@ -119,12 +120,12 @@ fn covers(known: &str, place: &str) -> bool {
     known == place || (known.ends_with('.') && place.starts_with(known))
 }
 
-/// A colour of a skin.
+/// A colour in a skin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Colour {
     /// The default colour of the terminal.
     Own,
-    /// Red, green and blue.
+    /// Red, green and blue, as 0xRRGGBB.
     Rgb(u32),
 }
 
@@ -142,8 +143,8 @@ impl Colour {
         }
     }
 
-    /// Returns whether dark text is easier to read on this colour; None for the terminal's default
-    /// colour.
+    /// Returns whether dark text is easier to read on this colour; None for the default colour of the
+    /// terminal.
     fn is_light(self) -> Option<bool> {
         let Self::Rgb(number) = self else {
             return None;
@@ -185,7 +186,7 @@ fn theme(file: &str, skin: &Skin) -> String {
             Colour::Rgb(number) => format!("#{number:06x}"),
         };
         let fg = skin.first(fg).map(written);
-        // A role whose background is that of the whole screen needs none of its own.
+        // A role with the background of the whole screen needs no background.
         let bg = skin
             .first(bg)
             .filter(|colour| {

@@ -1,4 +1,4 @@
-//! Holds the Lease of the controller, so that no controller acts during an uninstallation.
+//! Holds the Lease of the controller during `uninstall`, so that no controller runs at that time.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Duration, Instant};
 
 use crate::api::labels;
-use crate::cli::error::{Error, Exit};
 use crate::controllers::all;
 use crate::controllers::fence::Fence;
 use crate::controllers::lease::Election;
+use crate::error::{Error, Exit};
 
-/// The duration of the lease that `uninstall` holds, in seconds.
+/// The duration of the Lease that `uninstall` holds, in seconds.
 const SECONDS: u16 = 15;
 /// How long `uninstall` waits for a controller to end before it prints a message.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often `uninstall` reads the lease.
+/// How often `uninstall` reads the Lease.
 const LOOK: Duration = Duration::from_millis(200);
 
 fn leases(client: &Client) -> Api<Lease> {
     Api::namespaced(client.clone(), labels::SYSTEM_NAMESPACE)
 }
 
-/// Runs `work` with a client that writes only while this process holds the lease. Waits until the controller
-/// has released the lease, and fails if that does not happen before `end`.
+/// Runs `work` with a client that can write only while this process holds the Lease. First waits until the
+/// controller has released the Lease; fails if it has not done so at `end`.
 pub async fn hold<T>(
     client: &Client,
     end: Instant,
@@ -41,7 +41,7 @@ pub async fn hold<T>(
         .get_metadata_opt(labels::SYSTEM_NAMESPACE)
         .await?;
     if system.is_none() {
-        // Without the namespace there is no lease, and without a lease no controller acts.
+        // Without the namespace there is no Lease, so no controller runs.
         return work(client.clone()).await;
     }
     let fence = Fence::default();
@@ -90,7 +90,7 @@ fn unread(error: Error) -> Error {
         labels::SYSTEM_NAMESPACE,
         error.message
     );
-    Error::new(error.exit, message).with_hint("no finalizer was removed; repeat bowline uninstall")
+    Error::new(error.exit, message).with_hint("no finalizer was removed; repeat: bowline uninstall")
 }
 
 fn not_released(holder: Option<&str>) -> Error {
@@ -100,12 +100,12 @@ fn not_released(holder: Option<&str>) -> Error {
         labels::CONTROLLER_LEASE,
         labels::SYSTEM_NAMESPACE
     );
-    Error::new(Exit::Refused, message).with_hint(
-        "no finalizer was removed; stop that process, then repeat bowline uninstall; if it is dead, a longer --timeout waits until its Lease ends",
-    )
+    Error::new(Exit::Refused, message)
+        .with_hint("no finalizer was removed; stop that process, then repeat: bowline uninstall")
+        .and_hint("or, if it is dead, wait until its Lease ends: --timeout 10m")
 }
 
-/// Deletes the lease, or prints which controller holds it.
+/// Deletes the Lease if no controller holds it. Otherwise prints which controller does.
 pub async fn delete(client: &Client, say: &mut dyn FnMut(String)) -> Result<(), Error> {
     let leases = leases(client);
     let Some(lease) = leases.get_opt(labels::CONTROLLER_LEASE).await? else {
@@ -127,7 +127,7 @@ pub async fn delete(client: &Client, say: &mut dyn FnMut(String)) -> Result<(), 
     };
     match leases.delete(labels::CONTROLLER_LEASE, &unchanged).await {
         Ok(_) => Ok(()),
-        // The lease is gone, or a controller has taken it.
+        // The Lease is deleted, or a controller has taken it.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -138,19 +138,19 @@ fn holder(lease: &Lease) -> Option<&str> {
     holder.filter(|holder| !holder.is_empty())
 }
 
-/// The holder of the lease, as far as `uninstall` could find out in time.
+/// Whether a controller runs, as far as the Lease shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Renewal {
-    /// A controller renews the lease.
+    /// A controller renews the Lease.
     Renewed,
-    /// Nobody holds the lease, or its holder did not renew it within its duration.
+    /// Nobody holds the Lease, or its holder did not renew it in time.
     Absent,
-    /// Not known: this holder neither renewed the lease nor released it, and the lease has not ended yet.
+    /// Unknown: this holder has neither renewed nor released the Lease, and the Lease is still valid.
     Waiting(String),
 }
 
-/// Returns whether a controller acts: whether a process renews the lease within its duration. Waits until `end`
-/// at most.
+/// Finds out whether a controller runs: whether it renews the Lease before the Lease expires. Waits at most
+/// until `end`.
 pub async fn renewal(
     client: &Client,
     end: Instant,

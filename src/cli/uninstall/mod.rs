@@ -1,12 +1,12 @@
 //! `bowline uninstall`: removes from a cluster the objects that `install` created, and nothing else.
 //!
-//! Without `--remove-running` every workload continues to run, even if somebody deletes bowline's objects
-//! later: `uninstall` ends the controller first, then removes the finalizers of the RenderedReleases.
-//! With a finalizer, a later deletion would wait for a controller, which would delete the workloads. With
-//! `--remove-running` the controller deletes the workloads before it ends.
+//! Without `--remove-running`, all workloads continue to run, even if somebody deletes bowline's objects
+//! later. For this, `uninstall` ends the controller and then removes the finalizers of the RenderedReleases:
+//! with its finalizer, a later deletion of a RenderedRelease would wait for a controller, and that controller
+//! would delete the workloads. With `--remove-running`, the controller deletes the workloads before it ends.
 //!
-//! Kinds that still have objects stay, and so does a namespace that contains other objects. Each step can
-//! be repeated: a second run continues an interrupted uninstallation.
+//! CRDs whose kind still has objects stay, and so does a namespace with other objects. Each step can be
+//! repeated, so a second run continues an interrupted one.
 
 mod lease;
 mod removal;
@@ -62,9 +62,9 @@ pub struct Arguments {
 /// The objects of bowline on a cluster.
 struct Survey {
     pieces: Vec<Piece>,
-    /// RenderedReleases whose kind bowline installed.
+    /// The RenderedReleases, if bowline installed their CRD.
     rendered: Vec<Rendered>,
-    /// ReleasePins whose kind bowline installed.
+    /// The ReleasePins, if bowline installed their CRD.
     pins: Vec<ObjectMeta>,
 }
 
@@ -78,8 +78,8 @@ impl Survey {
         })
     }
 
-    /// Returns the objects to remove, in the order of their removal, and for each other object the reason
-    /// why it stays.
+    /// Returns the objects to remove in the order of their removal, and for each other object the reason why
+    /// it stays.
     async fn sort(
         &self,
         connection: &Connection,
@@ -158,7 +158,7 @@ async fn uninstall(
     }
     let system = survey.pieces.iter().find(|piece| piece.is_namespace());
     if let Some(system) = system.filter(|system| system.is_being_deleted()) {
-        // The deletion of the namespace deletes the lease, so that its holder stops.
+        // The deletion of the namespace deletes the Lease, so a controller that still runs stops.
         until_gone(system, end).await?;
     }
     let mut rest = Rest {
@@ -167,7 +167,7 @@ async fn uninstall(
         report,
         end,
     };
-    // The controller may have added finalizers until it ended.
+    // The controller may have added finalizers before it ended.
     let left = rendered::list(&connection.client, &survey.pieces).await?;
     let removed = match left.iter().any(Rendered::is_claimed) {
         true => {
@@ -200,7 +200,7 @@ async fn uninstall(
     Ok(Exit::Done)
 }
 
-/// The second half of an uninstallation, once the controller has ended.
+/// The second part of `uninstall`, after the controller has ended.
 struct Rest<'a, 'o> {
     connection: &'a Connection,
     pieces: &'a [Piece],
@@ -208,20 +208,20 @@ struct Rest<'a, 'o> {
     end: Instant,
 }
 
-/// The result of the second half of an uninstallation.
+/// The result of the second part of `uninstall`.
 struct Removed {
-    /// The number of RenderedReleases whose finalizer uninstall removed.
+    /// The number of RenderedReleases whose finalizer `uninstall` removed.
     released: usize,
-    /// The workloads whose deletion began before the finalizers were removed.
+    /// The workloads whose deletion started before `uninstall` removed the finalizers.
     ending: Vec<String>,
-    /// The reasons why objects stay.
+    /// The objects that stay, each with its reason.
     staying: Vec<String>,
-    /// The namespace; it is removed last, because it contains the lease.
+    /// The namespace. It is removed last, because it contains the Lease.
     namespace: Option<Piece>,
 }
 
 impl Rest<'_, '_> {
-    /// Removes the finalizers of the RenderedReleases through `client`, then everything except the
+    /// Removes the finalizers of the RenderedReleases through `client`, then all objects except the
     /// namespace.
     async fn remove(&mut self, client: &Client) -> Result<Removed, Error> {
         let ending = rendered::ending(client, self.pieces).await?;
@@ -259,7 +259,7 @@ impl Rest<'_, '_> {
     }
 }
 
-/// Joins the first few names, and adds the number of the others.
+/// Returns the first names as text, with the number of the other names.
 fn listed(names: &[String]) -> String {
     let shown = names.iter().take(removal::NAMED);
     let shown: Vec<&str> = shown.map(String::as_str).collect();
@@ -301,7 +301,7 @@ fn foresee(
     }
 }
 
-/// Prints the changes and asks for a confirmation. Without a terminal, changes of RenderedReleases need
+/// Prints the changes and asks for confirmation. Without a terminal, changes of RenderedReleases need
 /// `--yes`.
 fn confirm(
     arguments: &Arguments,
@@ -358,12 +358,12 @@ fn confirm(
     confirm::confirm(confirmation, false, &shown).map(drop)
 }
 
-/// Returns the reason why an existing object is not removed; None if it is removed.
+/// Returns the reason why an existing object stays; None if it is removed.
 async fn stays(connection: &Connection, piece: &Piece) -> Result<Option<String>, Error> {
     if piece.is_foreign() {
         return Ok(Some("bowline did not create it".to_owned()));
     }
-    // The cluster already deletes it.
+    // The cluster is already deleting the object.
     if piece.is_being_deleted() {
         return Ok(None);
     }
@@ -380,14 +380,14 @@ async fn stays(connection: &Connection, piece: &Piece) -> Result<Option<String>,
     Ok(None)
 }
 
-/// Returns the number of objects of a kind as text; None if there are none. They would be deleted with
-/// the kind.
+/// Returns the number of objects of a kind as text; None if there are none. The deletion of the CRD would
+/// delete them.
 async fn has_objects(client: &Client, piece: &Piece) -> Result<Option<String>, Error> {
     let kind = rendered::defined(piece);
     let objects: Api<DynamicObject> = kind.objects(client, None);
     let some = objects.list_metadata(&ListParams::default().limit(1)).await;
     let some = match some {
-        // A kind that is not served has no objects.
+        // If the server does not serve the kind, it has no objects.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
         some => some?,
     };
@@ -406,7 +406,7 @@ async fn has_objects(client: &Client, piece: &Piece) -> Result<Option<String>, E
     )))
 }
 
-/// Lists the objects in bowline's namespace that belong to users or to other programs.
+/// Returns the objects in bowline's namespace that belong to users or to other programs.
 async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>, Error> {
     let finder = kinds::Kinds::new(&connection.client);
     let kinds = finder.in_namespaces().await?;
@@ -414,7 +414,7 @@ async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>,
         .map(|kind| async move {
             let objects = kind.objects(&connection.client, Some(namespace));
             let listed = match objects.list_metadata(&ListParams::default()).await {
-                // Ignore kinds whose objects cannot be listed.
+                // Objects of this kind cannot be listed, so the kind is ignored.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Vec::new(),
                 listed => listed?.items,
             };
@@ -433,10 +433,10 @@ async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>,
     Ok(found?)
 }
 
-/// Returns whether an object belongs to bowline, or Kubernetes creates it for every namespace or for an
+/// Returns whether an object belongs to bowline, or was created by Kubernetes for the namespace or for an
 /// object of bowline.
 fn is_cared_for(kind: &kinds::Kind, object: &impl ResourceExt) -> bool {
-    // A workload that bowline deployed belongs to the user, even if other labels name bowline.
+    // bowline deployed this workload for a user, so it belongs to the user.
     if object.labels().contains_key(labels::RELEASE_UID) {
         return false;
     }
@@ -471,7 +471,7 @@ async fn remove(piece: &Piece, dependents: PropagationPolicy) -> Result<(), Erro
     }
 }
 
-/// Waits until an object is deleted.
+/// Waits until an object is deleted, at most until `end`.
 async fn until_gone(piece: &Piece, end: Instant) -> Result<(), Error> {
     let place = &piece.place;
     let uid = piece.found.as_ref().and_then(|found| found.uid.clone());
@@ -494,7 +494,6 @@ async fn until_gone(piece: &Piece, end: Instant) -> Result<(), Error> {
     }
 }
 
-/// Returns a number with its noun.
 fn counted(number: usize, kind: &str) -> String {
     match number {
         1 => format!("1 {kind}"),

@@ -1,5 +1,5 @@
-//! `--remove-running`: deletes the ReleasePins and RenderedReleases; the controller deletes the
-//! workloads.
+//! `uninstall --remove-running`: deletes the ReleasePins and RenderedReleases; the controller then deletes
+//! the workloads.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use super::lease::{self, Renewal};
 use super::rendered::{self, Rendered};
 use super::{Survey, counted};
 use crate::api::{ComponentEnvSnapshot, ReleasePin, RenderedRelease, condition, labels};
-use crate::cli::bundle::{MANAGER, Piece};
-use crate::cli::error::{Error, Exit};
-use crate::cli::kinds::Kind;
-use crate::cli::report::Report;
+use crate::bundle::{MANAGER, Piece};
 use crate::connect::Address;
+use crate::error::{Error, Exit};
+use crate::kinds::Kind;
+use crate::report::Report;
 
-/// The interval at which `uninstall` lists the remaining objects.
+/// How often `uninstall` lists the remaining objects.
 const LOOK: Duration = Duration::from_millis(500);
 /// The largest number of RenderedReleases in a message.
 pub const NAMED: usize = 5;
 
-/// Lists the ReleasePins of a cluster, if bowline installed their kind.
+/// Lists the ReleasePins of a cluster; empty if bowline did not install their CRD.
 pub async fn pins(client: &Client, pieces: &[Piece]) -> Result<Vec<ObjectMeta>, Error> {
     match rendered::installed(pieces, ReleasePin::crd_name()) {
         Some(kind) => rendered::all(client, &kind).await,
@@ -31,7 +31,7 @@ pub async fn pins(client: &Client, pieces: &[Piece]) -> Result<Vec<ObjectMeta>, 
     }
 }
 
-/// Reports the deletion of a ReleasePin.
+/// Reports that a ReleasePin is deleted.
 pub fn report_pin(report: &mut Report<'_>, pin: &ObjectMeta) {
     let (namespace, name) = (pin.namespace.as_deref(), pin.name.as_deref());
     let label = format!(
@@ -42,7 +42,8 @@ pub fn report_pin(report: &mut Report<'_>, pin: &ObjectMeta) {
     report.add_labelled(&label, namespace, "deleted");
 }
 
-/// Returns an error if no controller acts, or if that is not known at `end`: nobody would delete the workloads.
+/// Returns an error if no controller runs, or if this is still unknown at `end`. Without a controller, nobody
+/// would delete the workloads.
 pub async fn check_controller(
     client: &Client,
     survey: &Survey,
@@ -64,17 +65,17 @@ pub async fn check_controller(
                 labels::SYSTEM_NAMESPACE
             );
             let error = Error::new(Exit::Refused, message);
-            return Err(error.with_hint(
-                "repeat this command with a longer --timeout: it waits until the Lease is renewed or ends; without --remove-running the workloads stay",
-            ));
+            return Err(error
+                .with_hint("wait until the Lease is renewed or ends: --timeout 10m")
+                .and_hint("or keep the workloads: leave out --remove-running"));
         }
     }
     let message = format!("nothing was removed: no controller runs that could remove {workloads}");
     let error = Error::new(Exit::Refused, message);
     let is_being_deleted = survey.pieces.iter().any(Piece::is_being_deleted);
     let error = match is_being_deleted {
-        false => error.with_hint("bowline install starts the controller; then repeat this command"),
-        // The cluster refuses an installation until the deletion has ended.
+        false => error.with_hint("start the controller, then repeat this command: bowline install"),
+        // While an object of the bundle is being deleted, `install` is refused.
         true => {
             let system = survey.pieces.iter().find(|it| it.is_namespace());
             let is_missing = system.is_some_and(|system| system.found.is_none());
@@ -85,7 +86,7 @@ pub async fn check_controller(
                     labels::SYSTEM_NAMESPACE
                 ));
             }
-            // `address.kubectl` adds no namespace, so the controller acts in all namespaces.
+            // `address.kubectl` adds no namespace flag, so the controller runs for all namespaces.
             commands.extend(["bowline controller --listen 127.0.0.1:0".to_owned()]);
             let commands = commands.iter().filter_map(|line| address.kubectl(line));
             let commands: Vec<String> = commands.collect();
@@ -95,10 +96,10 @@ pub async fn check_controller(
             ))
         }
     };
-    Err(error.and_hint("without --remove-running the workloads stay"))
+    Err(error.and_hint("or keep the workloads: leave out --remove-running"))
 }
 
-/// Deletes every ReleasePin, then every RenderedRelease, and waits until the controller has deleted their
+/// Deletes all ReleasePins, then all RenderedReleases, and waits until the controller has deleted their
 /// workloads.
 pub async fn remove(
     client: &Client,
@@ -117,8 +118,9 @@ pub async fn remove(
         let left = rendered::list(client, pieces).await?;
         if let Some(kind) = installed(RenderedRelease::crd_name()) {
             for each in &left {
-                // While the ReleasePin exists, the controller would create a new RenderedRelease. And
-                // without the controller's finalizer, a deletion would leave the workloads behind.
+                // A RenderedRelease is deleted only in two conditions. Its ReleasePin must be deleted, or the
+                // controller would create it again. And it must have the controller's finalizer, or its
+                // workloads would stay.
                 let is_ready = each.is_claimed() || !each.may_have_workloads();
                 if pins == 0 && is_ready && !each.is_being_deleted() {
                     delete(client, &kind, each.namespace(), each.name(), each.uid()).await?;
@@ -145,7 +147,7 @@ pub async fn remove(
     }
 }
 
-/// Deletes the existing ReleasePins. Returns their number.
+/// Deletes all ReleasePins. Returns their number.
 async fn delete_pins(
     client: &Client,
     kind: &Kind,
@@ -165,7 +167,7 @@ async fn delete_pins(
     Ok(found.len())
 }
 
-/// Counts the objects of a kind that ReleasePins own.
+/// Returns the number of objects of a kind that ReleasePins own.
 async fn owned_by_pins(client: &Client, kind: &Kind) -> Result<usize, Error> {
     let found = rendered::all(client, kind).await?;
     let pin = ReleasePin::crd().spec.names.kind;
@@ -193,15 +195,14 @@ async fn delete(
     };
     match objects.delete(name, &params).await {
         Ok(_) => Ok(()),
-        // It is gone, or a new object has its name; the next list contains that one.
+        // The object is deleted, or a new object has its name; the next list contains the new one.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Asks the controller to delete the workloads of a RenderedRelease that is being deleted, even if its
-/// kind or its namespace is being deleted too. The request belongs to this one deletion: an interrupted
-/// uninstallation leaves no request behind that could affect a later deletion.
+/// Asks the controller to delete the workloads of a RenderedRelease that is being deleted, even if its CRD or
+/// namespace is being deleted too. The annotation names this deletion, so it has no effect on a later one.
 async fn mark(client: &Client, kind: &Kind, each: &Rendered) -> Result<(), Error> {
     let Some(value) = each.deletion().filter(|_| !each.is_marked()) else {
         return Ok(());
@@ -224,7 +225,7 @@ async fn mark(client: &Client, kind: &Kind, each: &Rendered) -> Result<(), Error
     }
 }
 
-/// Returns the error after a timeout: the remaining objects, and the reasons.
+/// Returns the error after a timeout. It lists the remaining objects and the reasons.
 async fn remains(client: &Client, pins: usize, left: &[Rendered]) -> Error {
     let mut message = match (pins, left.len()) {
         (0, left) => format!("{} still exist", counted(left, "RenderedRelease")),

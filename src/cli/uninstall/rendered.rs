@@ -1,4 +1,4 @@
-//! The RenderedReleases of a cluster, and the removal of their finalizers.
+//! Lists the RenderedReleases of a cluster and removes their finalizers.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use kube::{Client, CustomResourceExt, ResourceExt};
 use serde_json::json;
 
 use crate::api::{ReleasePin, RenderedRelease, labels, names};
-use crate::cli::bundle::{MANAGER, Piece};
-use crate::cli::error::{Error, Exit};
-use crate::cli::kinds::Kind;
-use crate::cli::report::Report;
+use crate::bundle::{MANAGER, Piece};
 use crate::controllers::rendered::deletion_guard;
+use crate::error::{Error, Exit};
+use crate::kinds::Kind;
+use crate::report::Report;
 use crate::text;
 
-/// The number of attempts to write an object that others keep changing.
+/// The number of attempts to write an object that other clients change at the same time.
 const ATTEMPTS: usize = 5;
-/// The page size of a list.
+/// The number of objects in one page of a list.
 const PAGE: u32 = 500;
 
 /// The metadata of a RenderedRelease.
@@ -44,25 +44,24 @@ impl Rendered {
         finalizers.any(|finalizer| finalizer == labels::DATAPLANE_CLEANUP)
     }
 
-    /// Returns whether the controller may have deployed workloads of this object.
+    /// Returns whether the controller may have deployed workloads for the object.
     pub fn may_have_workloads(&self) -> bool {
         let annotations = self.metadata.annotations.as_ref();
         self.is_claimed()
             || annotations.is_some_and(|found| found.contains_key(labels::DATA_PLANES))
     }
 
-    /// Returns whether the object has a deletion timestamp.
     pub fn is_being_deleted(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// Returns the annotation value that asks the controller to delete the workloads; None if the object
-    /// is not being deleted.
+    /// Returns the value of the annotation that asks the controller to delete the workloads; None if the
+    /// object is not being deleted.
     pub fn deletion(&self) -> Option<String> {
         deletion_guard::deletion(&self.metadata)
     }
 
-    /// Returns whether the object has the annotation that asks for the cleanup, for its current deletion.
+    /// Returns whether the object has this annotation for its current deletion.
     pub fn is_marked(&self) -> bool {
         deletion_guard::is_wanted(&self.metadata)
     }
@@ -100,8 +99,8 @@ pub fn defined(piece: &Piece) -> Kind {
     }
 }
 
-/// Returns the kind with this CustomResourceDefinition name, if bowline installed it. Another system's
-/// kind of the same name has its own finalizers.
+/// Returns the kind of a CustomResourceDefinition, if bowline installed it. Objects of another owner's CRD
+/// have other finalizers.
 pub fn installed(pieces: &[Piece], name: &str) -> Option<Kind> {
     let piece = pieces
         .iter()
@@ -110,7 +109,7 @@ pub fn installed(pieces: &[Piece], name: &str) -> Option<Kind> {
     ours.then(|| defined(piece))
 }
 
-/// Returns whether `--remove-running` removes every object of a kind.
+/// Returns whether `--remove-running` removes all objects of a CustomResourceDefinition.
 pub fn is_removed_with_workloads(piece: &Piece) -> bool {
     let names = [RenderedRelease::crd_name(), ReleasePin::crd_name()];
     piece.is_crd() && !piece.is_foreign() && names.contains(&piece.place.name.as_str())
@@ -134,7 +133,7 @@ pub async fn all(client: &Client, kind: &Kind) -> Result<Vec<ObjectMeta>, Error>
     }
 }
 
-/// Lists the RenderedReleases of a cluster, if bowline installed their kind.
+/// Lists the RenderedReleases of a cluster; empty if bowline did not install their CRD.
 pub async fn list(client: &Client, pieces: &[Piece]) -> Result<Vec<Rendered>, Error> {
     let Some(kind) = installed(pieces, RenderedRelease::crd_name()) else {
         return Ok(Vec::new());
@@ -143,8 +142,8 @@ pub async fn list(client: &Client, pieces: &[Piece]) -> Result<Vec<Rendered>, Er
     Ok(found.map(|metadata| Rendered { metadata }).collect())
 }
 
-/// Lists the workloads of the RenderedReleases that bowline installed and whose deletion has begun, as
-/// `Deployment shop/web`: the API server cannot cancel a deletion.
+/// Lists the workloads of RenderedReleases whose deletion has started, such as `Deployment shop/web`. An API
+/// server cannot cancel a deletion.
 pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     for each in list(client, pieces).await? {
@@ -155,8 +154,8 @@ pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Er
         let Some(release) = releases.get_opt(each.name()).await? else {
             continue;
         };
-        // The workloads may be in another cluster. An object of this cluster is one of them if it has the label
-        // of the release.
+        // The workloads may be in another cluster. An object of this cluster is such a workload only if it
+        // has the label of the release.
         for entry in release.status.unwrap_or_default().resources {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
                 &entry.group,
@@ -167,7 +166,7 @@ pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Er
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
                 None => Api::all_with(client.clone(), &resource),
             };
-            // The user may lack the right to read the object, or the kind may be gone.
+            // The user may not be allowed to read the object, or the server does not have its kind.
             let Ok(Some(object)) = objects.get_metadata_opt(&entry.name).await else {
                 continue;
             };
@@ -188,8 +187,8 @@ pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Er
     Ok(found)
 }
 
-/// Removes the finalizer of the controller from every RenderedRelease, so that a deletion removes only
-/// the RenderedRelease. No controller may act at that time. Returns how many had the finalizer.
+/// Removes the finalizer of the controller from all RenderedReleases, so that their deletion does not delete
+/// workloads. Returns how many had the finalizer. No controller may run at that time.
 pub async fn release(
     client: &Client,
     pieces: &[Piece],

@@ -1,4 +1,4 @@
-//! Controllers that end too early are restarted; controllers that are stopped end.
+//! The start of a controller when the server has its kinds, its restart after an early end, and its stop.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::api::bowline::audit::AuditEntry;
 use crate::api::{ReleasePin, condition};
-use crate::controllers::testing::{Shop, start};
+use crate::testing::{Shop, start};
 
 async fn patch<K>(shop: &Shop, name: &str, change: serde_json::Value)
 where
@@ -34,8 +34,8 @@ async fn releases(shop: &Shop) -> usize {
         .len()
 }
 
-/// Waits until the component has a condition with this reason, and a latest release other than `before`.
-/// Returns the release.
+/// Waits until the component has the condition Deployed with this reason, and a latest release other than
+/// `before`. Returns that release.
 async fn until(shop: &Shop, reason: &str, before: &str) -> String {
     let wanted = |found: Option<&Component>| {
         let status = found
@@ -82,13 +82,13 @@ async fn a_change_becomes_a_release_and_a_move_once() {
     image(&shop, "shop/cart:2").await;
     let second = until(&shop, "AutoDeployed", &first).await;
     assert_eq!(shop.get_pin("dev").await.metadata.generation, Some(2));
-    // The same content creates no second release.
+    // The same content as the first release: the controller creates no second release.
     image(&shop, "shop/cart").await;
     assert_eq!(until(&shop, "AutoDeployed", &second).await, first);
     assert_eq!(shop.get_pin("dev").await.spec.release_ref.name, first);
     assert_eq!(releases(&shop).await, 2);
 
-    // A change of the type is deployed too; a later move by a user stays.
+    // The controller also deploys a change of the component type. It does not undo a later move by a user.
     let resources = json!([{"id": "other", "template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}}]);
     patch::<ComponentTypeDefinition>(&shop, "web", json!({"spec": {"resources": resources}})).await;
     let third = until(&shop, "AutoDeployed", &first).await;
@@ -162,10 +162,7 @@ async fn what_is_missing_is_waited_for() {
     let shop = Shop::empty().await;
     let (context, _) = shop.context();
     let running = start(&context, run);
-    let component = crate::controllers::testing::DEFINITIONS
-        .split("---")
-        .next()
-        .unwrap();
+    let component = crate::testing::DEFINITIONS.split("---").next().unwrap();
     shop.apply(component).await;
     patch::<Component>(&shop, "cart", json!({"spec": {"autoDeploy": true}})).await;
     let said = |found: Option<&Component>| {
@@ -181,14 +178,11 @@ async fn what_is_missing_is_waited_for() {
         })
     };
     shop.until("cart", said).await;
-    for document in crate::controllers::testing::DEFINITIONS
-        .split("---")
-        .skip(1)
-    {
+    for document in crate::testing::DEFINITIONS.split("---").skip(1) {
         shop.apply(document).await;
     }
     until(&shop, "NoPipeline", "").await;
-    shop.apply(crate::controllers::testing::ENVIRONMENTS).await;
+    shop.apply(crate::testing::ENVIRONMENTS).await;
     let release = until(&shop, "AutoDeployed", "").await;
     assert_eq!(shop.get_pin("dev").await.spec.release_ref.name, release);
     running.stop().await;

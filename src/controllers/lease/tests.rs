@@ -1,4 +1,4 @@
-//! The election on an embedded API, with a clock that the test controls.
+//! The leader election on an embedded API, with a clock that the test controls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ async fn who_dies_is_followed_when_the_lease_is_over_and_not_before() {
     let (second, _) = candidate(&client, "second");
     let won = async {
         second.win(|_| {}).await;
-        // The former leader had stopped by then, by its own clock.
+        // The former leader had closed its fence before the second process won.
         !fence.is_open()
     };
     assert!(won.await, "both act");
@@ -104,7 +104,7 @@ async fn a_lease_that_is_renewed_is_kept() {
     let (first, fence) = candidate(&client, "first");
     let mut held = first.win(|_| {}).await;
     let (second, _) = candidate(&client, "second");
-    // The rival reads the lease so often that it would see an expired lease.
+    // The rival reads the lease so often that it would notice an expired lease.
     let (told, mut looks) = tokio::sync::mpsc::unbounded_channel();
     let rival = second.win(|_| told.send(()).unwrap());
     let enough = async {

@@ -1,4 +1,4 @@
-//! Sums that each scrape computes: the bytes that are stored, and the counters of the git reader.
+//! Sums that each scrape computes: the bytes of stored objects, and the counters of the git reader.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use prometheus_client::registry::Unit;
 use super::Sources;
 use crate::engine::world::{Key, Source, World};
 
-/// Computes the sums at each scrape.
+/// Computes the sums of stored objects at each scrape.
 pub(super) struct Stored(pub(super) Sources);
 
 impl fmt::Debug for Stored {
@@ -52,7 +52,7 @@ impl Sums {
         for release in world.all_releases() {
             let labels = vec![
                 ("namespace", release.key.namespace.to_string()),
-                // A release that another tool created may lack the name of its component.
+                // The component label may be missing on a release that another tool created.
                 (
                     "component",
                     release.component.as_deref().unwrap_or_default().to_owned(),
@@ -73,7 +73,8 @@ impl Sums {
                 snapshots.iter().for_each(|snapshot| sum.add(snapshot.size));
             }
             for pin in world.pins_of(component) {
-                // The applied release; before the first apply, the desired release.
+                // A ReleasePin counts with its applied release; before the first apply, with its desired
+                // release.
                 let name = pin.applied.as_deref().unwrap_or(&pin.release);
                 let release = world.release(&Key::new(&component.namespace, name));
                 if let Some(release) = release {
@@ -99,7 +100,7 @@ impl Stored {
             let held = self.0.context.read();
             held.unwrap_or_else(PoisonError::into_inner).upgrade()
         };
-        // Before all objects are listed, a sum is too small and looks like a loss of data.
+        // While a list is incomplete, a sum is too small and looks like lost data.
         let sums = context.and_then(|context| {
             let world = context.feed().world();
             let listed =

@@ -1,4 +1,4 @@
-//! The text of a scrape.
+//! The text that a scrape returns.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::connect::{Deadlines, guard};
 use crate::engine::world::World;
 use crate::resolve::git::Settings;
 
-/// The lines of a metric, without its HELP and TYPE lines.
+/// Returns the samples of a metric, without its HELP and TYPE lines.
 fn lines(text: &str, name: &str) -> Vec<String> {
     let own = |line: &&str| line.starts_with(name);
     text.lines().filter(own).map(str::to_owned).collect()
@@ -110,7 +110,7 @@ async fn what_is_stored_is_summed_when_somebody_asks() {
             r#"bowline_release_bytes{namespace="default",component="mail"} 11"#,
         ]
     );
-    // An object that does not exist adds nothing.
+    // A ReleasePin whose release does not exist adds nothing.
     assert_eq!(
         own("bowline_pinned_release_bytes{"),
         [

@@ -1,8 +1,8 @@
 //! An index from an object to the ReleasePins whose last reconcile read it.
 //!
 //! A reconcile registers an object here before it reads the object. The read model contains a change before
-//! this index is asked for the ReleasePins that the change concerns. So either the reconcile sees the change,
-//! or the index returns the ReleasePin: no order of events loses a change.
+//! the controller asks this index which ReleasePins the change affects. So either the reconcile sees the
+//! change, or the index returns the ReleasePin: no order of events loses a change.
 
 use std::collections::{BTreeSet, HashMap};
 

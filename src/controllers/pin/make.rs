@@ -1,5 +1,5 @@
-//! Makes the RenderedRelease of a ReleasePin: resolves the release, writes a snapshot, renders, and writes the
-//! objects that differ.
+//! Makes the RenderedRelease of a ReleasePin: resolves the release, writes a snapshot, renders, and writes
+//! the RenderedRelease. Writes only the objects that differ.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,8 +63,8 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// Returns whether the RenderedRelease that we wrote still exists unchanged. Also returns true without a
-    /// row, or if the row is older than our write, because this proves nothing.
+    /// Returns whether the RenderedRelease that the controller wrote still exists unchanged. Also returns
+    /// true if there is no row, or if the row is older than the write: such a row proves no change.
     fn stands(&self, row: Option<&Row>) -> bool {
         row.is_none_or(|row| {
             row.uid == self.uid
@@ -147,7 +147,7 @@ impl Work<'_> {
         Ok(made)
     }
 
-    /// Returns an error if the settings of a running component are unknown: if the kind EnvSettings is
+    /// Returns an error if the settings of a running component are unknown. If the kind EnvSettings is
     /// missing or is being deleted, its objects are missing too, although the user did not delete them.
     async fn check_settings(&self) -> Result<(), Trouble> {
         let unknown = |why: &str| {
@@ -206,7 +206,8 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the uid of the effective release. If the read model does not have it yet, asks the server.
+    /// Returns the uid of the effective release. Asks the server if the read model does not have the release
+    /// yet.
     async fn release_uid(&self) -> Result<String, Trouble> {
         let known = {
             let world = self.shared.base.feed().world();
@@ -246,8 +247,8 @@ impl Work<'_> {
         })
     }
 
-    /// Resolves a release, and returns its definitions and the warnings. If a snapshot has the definitions of
-    /// the same git references, uses them instead of a fetch.
+    /// Resolves a release, and returns its definitions and the warnings. Does not fetch from git if a
+    /// snapshot has the definitions of the same git references.
     async fn definitions(
         &self,
         spec: &ReleaseSpec,
@@ -265,8 +266,8 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the definitions of a snapshot with the same references. None: there is no such snapshot, or it
-    /// cannot be used.
+    /// Returns the definitions of a snapshot with the same git references. None: there is no such snapshot,
+    /// or it cannot be used.
     async fn of_snapshot(&self, references: &str) -> Option<Definitions> {
         let (name, uid) = {
             let world = self.shared.base.feed().world();
@@ -287,12 +288,12 @@ impl Work<'_> {
             &name,
             Some(&uid),
         );
-        // If the snapshot cannot be read, it is written again.
+        // If the snapshot cannot be read, the caller fetches from git and writes the snapshot again.
         let spec = as_release(&spec.await.ok()?)?;
         let resolved = resolve::resolve(&spec, &base.git).await.ok()?;
         let hash = resolved.definitions.content_hash();
         let expected = names::snapshot(&self.pin.spec.component, &self.pin.spec.environment, &hash);
-        // A user may have edited the snapshot.
+        // The name contains the content hash; it differs if a user edited the snapshot.
         (*name == *expected).then_some(resolved.definitions)
     }
 
@@ -370,7 +371,8 @@ impl Work<'_> {
     /// Returns whether a RenderedRelease has the desired content and belongs to this ReleasePin.
     fn is_written(&self, row: &Row, hash: &str) -> bool {
         let before = self.shared.made(self.key);
-        // Another field manager may own fields even after our write, so only a later generation means a new edit.
+        // The row can say `edited` even after a write by this controller, because another field manager may
+        // still own fields. So only a later generation shows a new edit.
         let seen =
             before.is_some_and(|made| made.uid == row.uid && made.generation == row.generation);
         row.hash.as_deref() == Some(hash)
@@ -447,7 +449,7 @@ impl Work<'_> {
     }
 }
 
-/// The desired snapshot.
+/// A snapshot to write, with its plain and its stored size in bytes.
 struct Snapshot {
     name: String,
     references: String,
@@ -510,7 +512,7 @@ impl Snapshot {
     }
 }
 
-/// Returns an object that the ReleasePin owns.
+/// Returns the manifest of an object that the ReleasePin owns.
 fn owned<K: Resource<DynamicType = ()>>(
     pin: &ReleasePin,
     name: &str,

@@ -1,10 +1,10 @@
-//! The ReleasePin controller: it renders the effective release to a RenderedRelease, and reports its progress
-//! in the status.
+//! The ReleasePin controller: renders the effective release to a RenderedRelease, and reports the progress in
+//! the status of the ReleasePin.
 //!
-//! Watches keep every object that a ReleasePin refers to in memory: releases, snapshots and environments in
-//! the read model that the controllers share; settings, data planes and summaries of rendered releases in
-//! tables of this controller. A changed object triggers the reconcile of the ReleasePins that read it, and of
-//! no others. The requests of a reconcile:
+//! Watches keep every object that a ReleasePin refers to in memory. Releases, snapshots and environments are
+//! in the read model that the controllers share; settings, data planes and summaries of RenderedReleases are
+//! in tables of this controller. A changed object triggers the reconcile of only those ReleasePins that read
+//! it. The requests of a reconcile:
 //!
 //! | when | reads | writes |
 //! |---|---|---|
@@ -109,8 +109,8 @@ impl Settings {
         }
     }
 
-    /// Returns the key of the ReleasePin that the settings are for. The names of the component and of the
-    /// environment give the name of the ReleasePin.
+    /// Returns the key of the ReleasePin that the settings are for. Its name is made of the names of the
+    /// component and the environment.
     fn place(key: &Key, settings: &Self) -> Key {
         let spec = &settings.object.spec;
         let pin = names::pin(&spec.owner.component_name, &spec.environment);
@@ -190,7 +190,7 @@ impl Shared {
         match touched.source {
             Source::RELEASES => self.concerned(&Thing::Release(key.clone())),
             Source::ENVIRONMENTS => self.concerned(&Thing::Environment(key.clone())),
-            // A snapshot never changes; a deleted snapshot has to be written again.
+            // A snapshot never changes, but a deleted snapshot has to be written again.
             Source::SNAPSHOTS if self.base.feed().world().snapshot(key).is_none() => {
                 let pins = self.concerned(&Thing::Snapshot(key.clone()));
                 pins.iter().for_each(|pin| self.forget(pin));
@@ -208,7 +208,7 @@ impl Shared {
         pins
     }
 
-    /// Returns the ReleasePins to reconcile after a change of another object.
+    /// Returns a stream of the ReleasePins to reconcile when another object changes.
     fn triggers(self: &Arc<Self>) -> impl Stream<Item = ObjectRef<ReleasePin>> + Send + use<> {
         let base = &self.base;
         let shared = self.clone();
@@ -283,8 +283,8 @@ async fn reconcile(pin: Arc<ReleasePin>, shared: Arc<Shared>) -> Result<Action, 
         complete(&shared, &pin, &key, now),
     );
     let (found, written) = match pin.operation() {
-        // The actor of the operation is about to write the claim and the audit entry; we write only those
-        // that are missing afterwards.
+        // An operation is in progress, and its actor is about to write the claim and the audit entry. The
+        // controller waits for its own render first, and then writes only those that are still missing.
         Ok(Some(_)) => (making.await, completing.await),
         _ => futures::join!(making, completing),
     };
@@ -298,7 +298,7 @@ async fn reconcile(pin: Arc<ReleasePin>, shared: Arc<Shared>) -> Result<Action, 
         &found,
         now,
     );
-    // The audit entry is written before the status reports the generation as observed.
+    // The audit entry must exist before the status reports the generation as observed.
     written?;
     if pin.status.as_ref() != Some(&status) {
         write_status(&shared, &pin, status).await?;
@@ -350,7 +350,7 @@ async fn make(
         (&spec.owner.component_name, &spec.environment)
             == (&pin.spec.component, &pin.spec.environment)
     };
-    // Two pairs of component and environment can give the same name of a ReleasePin.
+    // Two pairs of component and environment can give the same ReleasePin name, so the spec is compared too.
     let settings = shared
         .settings
         .at(key)
@@ -417,7 +417,7 @@ async fn complete(
     Ok(())
 }
 
-/// Writes the status, with the resourceVersion of the ReleasePin that was read as precondition.
+/// Writes the status. The precondition is the resourceVersion of the ReleasePin that the reconcile read.
 async fn write_status(
     shared: &Shared,
     pin: &ReleasePin,
@@ -447,7 +447,7 @@ fn asked_at(pin: &ReleasePin) -> Option<Timestamp> {
     operation.map(|operation| operation.at.0)
 }
 
-/// Returns when to reconcile if nothing changes: when the first of the active holds ends.
+/// Returns when to reconcile again if nothing changes: when the first active hold ends.
 fn next_look(pin: &ReleasePin, now: Timestamp) -> Action {
     let active = pin.spec.active_holds(now);
     let ends = active.filter_map(|hold| Some(hold.until.as_ref()?.0));

@@ -1,7 +1,8 @@
-//! A summary of a RenderedRelease: its identity, the hash of its content, its health.
+//! A summary of a RenderedRelease: its identity, the hash of its content, and its health.
 //!
-//! RenderedReleases are large, because they contain the status of every resource. Only the needed fields are
-//! parsed and only a row is kept, so a change that does not concern the ReleasePin triggers nothing.
+//! RenderedReleases are large, because they contain the status of every resource. So this module parses only
+//! the needed fields, and keeps only a row in memory. A change that leaves the row equal triggers no
+//! reconcile.
 
 use std::borrow::Cow;
 
@@ -85,7 +86,7 @@ pub(super) struct Row {
     pub(super) deleting: bool,
     /// Whether another field manager has written the spec of the RenderedRelease.
     pub(super) edited: bool,
-    /// The report of the status. None: there is no status of the current generation.
+    /// The reported health of the resources. None: the status does not describe the current generation.
     pub(super) report: Option<Report>,
 }
 

@@ -1,8 +1,8 @@
-//! Computes the status of a ReleasePin from the result of a reconcile. It is a pure function, so the tests
-//! are tables.
+//! Computes the status of a ReleasePin from the result of a reconcile. Pure functions, so the tests are
+//! tables.
 //!
-//! The status never reports a health that is older than the applied release. If a step fails, the resources
-//! of the applied release stay, and the status reports both.
+//! The status never reports a health from before the last apply. If a step fails, the resources of the
+//! applied release keep running, and the status reports the failure and that release.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -13,9 +13,9 @@ use crate::api::condition::{self, Observation, Status};
 use crate::api::openchoreo::pin::{Outcome, ReleasePinStatus};
 use crate::text;
 
-/// The longest message of a condition, in characters.
+/// The maximum length of a condition message, in characters.
 const MESSAGE: usize = 4_000;
-/// The longest explanation of an outcome, in characters.
+/// The maximum length of the explanation of an outcome, in characters.
 const WHY: usize = 400;
 
 /// The steps from a ReleasePin to running resources, in their order.
@@ -42,12 +42,12 @@ pub(super) struct Trouble {
     pub(super) step: Step,
     pub(super) reason: &'static str,
     pub(super) message: String,
-    /// Whether a retry can help: the cause can go away without a watch event.
+    /// Whether the controller retries: the cause of the failure can disappear without a watch event.
     pub(super) may_pass: bool,
 }
 
 impl Trouble {
-    /// A failure that only a change of a watched object can fix.
+    /// Creates a failure that only a change of a watched object can fix.
     pub(super) fn lasting(step: Step, reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
@@ -58,7 +58,7 @@ impl Trouble {
         }
     }
 
-    /// A failure that is retried.
+    /// Creates a failure that the controller retries.
     pub(super) fn passing(step: Step, reason: &'static str, message: impl Into<String>) -> Self {
         let lasting = Self::lasting(step, reason, message);
         Self {
@@ -74,9 +74,9 @@ pub(super) struct Done {
     pub(super) snapshot: String,
     pub(super) resources: usize,
     pub(super) warnings: Vec<String>,
-    /// The report of exactly this apply. None: no report yet.
+    /// The health report of the data plane on exactly this apply. None: there is no report yet.
     pub(super) report: Option<Report>,
-    /// The name of the data plane of the environment, if that data plane does not exist. None: it exists.
+    /// The name of the data plane of the environment, if that data plane is missing. None: it exists.
     pub(super) no_plane: Option<String>,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn status(
             ready: step_failed(trouble),
             reason: trouble.reason.to_owned(),
             message: failed(trouble, before),
-            // If this release was already applied, its resources still run, with the same health.
+            // If this release was applied before, its resources still run, and their health did not change.
             healthy: match before.applied_release.as_deref() == Some(pin.release) {
                 false if trouble.reason != condition::READ_FAILED => Some(false),
                 _ => None,
@@ -155,7 +155,7 @@ fn step_failed(trouble: &Trouble) -> Status {
     }
 }
 
-/// Returns the condition of one step.
+/// Returns the status, the reason and the message of the condition of one step.
 fn step_taken(
     step: Step,
     release: &str,
@@ -214,7 +214,7 @@ fn step_taken(
     }
 }
 
-/// Returns a message with the failure and with the release whose resources stay.
+/// Returns a message with the failure and with the release whose resources keep running.
 fn failed(trouble: &Trouble, before: &ReleasePinStatus) -> String {
     match &before.applied_release {
         Some(runs) => format!("{}; the resources of {runs} stay", trouble.message),
@@ -222,7 +222,7 @@ fn failed(trouble: &Trouble, before: &ReleasePinStatus) -> String {
     }
 }
 
-/// Judges an apply by the report of the data plane on exactly this apply.
+/// Judges an apply by the health report of the data plane on exactly this apply.
 fn applied(done: &Done, release: &str) -> Verdict {
     if let Some(plane) = &done.no_plane {
         return Verdict {
@@ -266,7 +266,7 @@ fn applied(done: &Done, release: &str) -> Verdict {
             healthy: Some(false),
         };
     }
-    // Without a Ready condition, a rendered release is ready when its resources are healthy.
+    // A RenderedRelease without a Ready condition is ready when its resources are healthy.
     let well = matches!(report.health, Health::Healthy | Health::Suspended);
     let ready = is(&report.ready, Status::True) || (report.ready.is_none() && well);
     match (ready, &report.ready) {
@@ -290,8 +290,8 @@ fn applied(done: &Done, release: &str) -> Verdict {
 
 /// Records the outcome of the current revision.
 ///
-/// An outcome that was healthy stays healthy while resources progress: a scaling does not make a healthy
-/// release unhealthy. A failure before the apply does not change the health of the running resources.
+/// A healthy outcome stays healthy while resources progress: a scaling does not make a healthy release
+/// unhealthy. A failure before the apply does not change the health of the running resources.
 fn note(
     status: &mut ReleasePinStatus,
     pin: &Subject<'_>,

@@ -1,7 +1,7 @@
 use kube::ResourceExt;
 
 use super::*;
-use crate::controllers::testing::{Shop, release_of, start};
+use crate::testing::{Shop, release_of, start};
 
 #[tokio::test]
 async fn what_was_left_out_is_filled_in_and_what_stands_there_is_kept() {
@@ -20,7 +20,7 @@ async fn what_was_left_out_is_filled_in_and_what_stands_there_is_kept() {
     }
     assert_eq!(bare.labels().get(labels::COMPONENT).unwrap(), "cart");
 
-    // A release from a repository: with labels, but without annotations.
+    // A release as a repository contains it: with labels, but without annotations.
     let mut labelled = release_of("2");
     labelled.metadata.annotations = None;
     labelled
@@ -34,7 +34,7 @@ async fn what_was_left_out_is_filled_in_and_what_stands_there_is_kept() {
         "2"
     );
 
-    // A complete release is not written.
+    // The controller writes nothing to a complete release.
     let written = requests.written();
     shop.create(&release_of("3")).await;
     let last = shop.release("4").await;

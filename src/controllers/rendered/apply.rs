@@ -1,10 +1,12 @@
 //! Applies one resource, if the live object differs and does not belong to another owner.
 //!
-//! A missing object is created. An object of this release is applied by force: the RenderedRelease decides the
-//! value of its fields, whoever changed them. An object of another owner is not changed but reported, even if
-//! no field conflicts, because bowline would delete the object when the release no longer contains it. The
-//! annotation `bowline.dev/adopt` gives the object to bowline. An unchanged object costs no request: the hash
-//! of the fields that we applied is compared with the hash in the inventory.
+//! - A missing object is created.
+//! - An object of this RenderedRelease is applied by force, so changes by other writers are overwritten.
+//! - An object of another owner is reported and not changed, even if no field conflicts. Otherwise bowline
+//!   would delete the object when the RenderedRelease no longer contains it. A user gives such an object to
+//!   bowline with the annotation `bowline.dev/adopt`.
+//! - An unchanged object costs no request: the hash of the applied fields is compared with the hash in the
+//!   inventory.
 
 use std::sync::Arc;
 
@@ -40,10 +42,10 @@ fn by(managers: &[String]) -> String {
     }
 }
 
-/// The action for an object.
+/// What an apply does with one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Do nothing: the object is up to date, or must be deleted before it is created again.
+    /// Do nothing: the object is up to date, or is still being deleted.
     Leave,
     /// Create the object, without force.
     Make,
@@ -92,26 +94,26 @@ pub async fn apply(
     if let Err(error) = &answer
         && error.code() == Some(404)
     {
-        // The cached namespace or kind no longer exists.
+        // The data plane no longer has the cached namespace or kind.
         lock(&plane.namespaces).remove(&identity.namespace);
         plane.doubt(kind);
     }
     Ok(answer?)
 }
 
-/// Returns the live object from the watch; if the watch does not have it, from the data plane.
+/// Returns the live object from the watch, or from the data plane if the watch does not have it.
 async fn look(plane: &Plane, desired: &Desired) -> Result<Option<Arc<Live>>, RequestError> {
     let identity = &desired.identity;
     let watch = plane.watch(&desired.kind);
     if watch.sync() == Sync::Current
         && let Some((live, age)) = watch.get(&identity.namespace, &identity.name)
     {
-        // A watch can fail without an error. A progressing object without a recent event is read again.
+        // A watch can stop without an error, so a progressing object without a recent event is read again.
         let is_doubtful = live.verdict.health == Health::Progressing && age >= pause::MOVING;
         if !is_doubtful {
             return Ok(Some(live));
         }
     }
-    // The object may exist without our labels, so the watch does not show it.
+    // The watch shows only objects with the labels of the controller, so another object may have this name.
     plane.read(&desired.kind, identity).await
 }

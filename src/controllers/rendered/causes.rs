@@ -1,8 +1,8 @@
-//! Finds the reason why a workload does not become ready. The status of a workload seldom names the reason; the
-//! status of its pods does.
+//! Finds the reason why a workload does not become ready, in the status of its pods. The status of the
+//! workload seldom names the reason.
 //!
-//! The pods of a workload are read only if the workload is not ready for a while, and then at intervals. Only
-//! pods with the desired images are used, because crashed pods of an older template may still exist.
+//! The controller reads the pods only if the workload is not ready for a while, and then at intervals. It
+//! uses only pods with the desired images, because crashed pods of an older template may still exist.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -57,7 +57,7 @@ pub async fn verdict(plane: &Plane, desired: &Desired, live: &Live) -> Verdict {
     if is_due {
         let api: Api<Pod> = Api::namespaced(plane.client.clone(), &desired.identity.namespace);
         let params = ListParams::default().labels(&selector).limit(PODS);
-        // A missing right to read pods must not stop a deployment.
+        // If the controller may not read pods, the deployment continues without the reason.
         if let Ok(pods) = plane.ask(api.list(&params)).await {
             cause.why = pods.items.iter().find_map(|pod| trouble(pod, desired));
         }
@@ -67,7 +67,7 @@ pub async fn verdict(plane: &Plane, desired: &Desired, live: &Live) -> Verdict {
     let Some(why) = cause.why else {
         return verdict;
     };
-    // Of "2 of 5 ready, 3 of 5 updated" only the first part is kept.
+    // Keeps only "2 of 5 ready" of "2 of 5 ready, 3 of 5 updated".
     let message = verdict.message.unwrap_or_default();
     let ready = message.split(',').next().unwrap_or_default();
     Verdict::new(Health::Degraded, format!("{ready}, {why}"))
@@ -103,8 +103,8 @@ fn selector(desired: &Desired) -> Option<String> {
     }
 }
 
-/// Returns why a container of a pod does not run. None: it runs, or the pod has other images than the desired
-/// ones.
+/// Returns why a container of a pod does not run. None: all containers run, or the pod does not have the
+/// desired images.
 fn trouble(pod: &Pod, desired: &Desired) -> Option<String> {
     let template = desired.object.pointer("/spec/template/spec/containers");
     let wanted = template.and_then(Value::as_array)?;

@@ -1,10 +1,10 @@
 //! Stops the cleanup of a RenderedRelease that is deleted only as a part of a larger deletion: of its kind,
-//! of the kind of its ReleasePin, or of its namespace. Such a deletion reaches every RenderedRelease at once,
-//! and the cleanup would remove production.
+//! of the kind ReleasePin, or of its namespace. Such a deletion deletes every RenderedRelease at once, and
+//! the cleanup would remove production.
 //!
-//! A user requests the cleanup with the annotation [`labels::REMOVE_RUNNING`] on the RenderedRelease or, if its
-//! namespace is being deleted, on the namespace. The value of the annotation is the time of the deletion, so
-//! that an old annotation has no effect on a later deletion.
+//! A user requests the cleanup with the annotation [`labels::REMOVE_RUNNING`] on the RenderedRelease or, if
+//! its namespace is being deleted, on the namespace. The value of the annotation is the time of the deletion,
+//! so that an old annotation has no effect on a later deletion.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -15,7 +15,7 @@ use super::State;
 use crate::api::{ReleasePin, RenderedRelease, labels};
 use crate::connect::explain;
 
-/// The metadata of the objects that a RenderedRelease depends on. `None`: the object does not exist.
+/// The metadata of the objects that a RenderedRelease depends on. None: the object does not exist.
 #[derive(Debug, Default)]
 struct Surroundings {
     kind: Option<ObjectMeta>,
@@ -25,8 +25,8 @@ struct Surroundings {
     namespace: Option<ObjectMeta>,
 }
 
-/// Returns why the resources of a RenderedRelease that is being deleted stay, and how the user can continue.
-/// `None`: the cleanup may go on. If a request fails, the resources stay.
+/// Returns why the controller does not clean up a RenderedRelease that is being deleted, and how the user can
+/// continue. None: the cleanup may run. If a request fails, the cleanup does not run.
 pub(super) async fn objection(state: &State, release: &RenderedRelease) -> Option<String> {
     if is_wanted(&release.metadata) {
         return None;
@@ -95,8 +95,8 @@ impl Surroundings {
     }
 }
 
-/// Returns the time of the deletion of an object, as [`labels::REMOVE_RUNNING`] contains it. None: the object
-/// is not being deleted.
+/// Returns the time of the deletion of an object, in the format of the annotation [`labels::REMOVE_RUNNING`].
+/// None: the object is not being deleted.
 pub fn deletion(metadata: &ObjectMeta) -> Option<String> {
     let time = metadata.deletion_timestamp.as_ref()?.0;
     Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
@@ -114,8 +114,8 @@ fn is_going(found: Option<&ObjectMeta>) -> bool {
     found.is_none_or(|found| found.deletion_timestamp.is_some())
 }
 
-/// Returns whether an object is older than a kind. No ReleasePin outlives its kind. So a RenderedRelease that
-/// is older than the kind ReleasePin lost its ReleasePin when an earlier definition of the kind was deleted.
+/// Returns whether an object is older than a kind. If a RenderedRelease is older than the kind ReleasePin,
+/// the kind was deleted and installed again, and that deletion deleted the ReleasePin of the RenderedRelease.
 fn is_older(object: &ObjectMeta, kind: Option<&ObjectMeta>) -> bool {
     let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|time| time.0);
     match (created(object), kind.and_then(created)) {
@@ -177,7 +177,7 @@ mod tests {
         for (kind_found, pin_kind_found, namespace, reason) in [
             (there(), Some(there()), there(), None),
             (there(), None, there(), None),
-            // A younger kind stops the cleanup only if it is the kind of the owner.
+            // A newer kind ReleasePin stops the cleanup only if a ReleasePin owns the RenderedRelease.
             (newer(), None, there(), None),
             (going(), Some(there()), there(), Some(kind)),
             (None, None, there(), Some(kind)),
@@ -187,7 +187,7 @@ mod tests {
             (there(), Some(there()), going(), Some("namespace shop")),
             (there(), Some(there()), None, Some("namespace shop")),
             (there(), Some(there()), marked(AFTER), None),
-            // A value of another deletion, or an invalid value.
+            // The annotation has the time of another deletion, or an invalid value.
             (
                 there(),
                 Some(there()),

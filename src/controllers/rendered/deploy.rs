@@ -1,5 +1,5 @@
-//! One pass over the resources of a release: create namespaces, apply resources, delete stale objects. A
-//! failure does not stop the pass; all errors are collected.
+//! One pass over the resources of a RenderedRelease: creates namespaces, applies resources, and deletes stale
+//! objects. A failure does not stop the pass; the result contains all errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,17 +22,16 @@ use crate::engine::health::Verdict;
 /// The state of a desired resource after the pass.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The id of the resource.
+    /// The id of the resource in the RenderedRelease.
     pub id: String,
-    /// The group, kind, namespace and name.
     pub identity: Identity,
     /// The API version that was applied.
     pub version: String,
-    /// The live object and its health, if it exists and belongs to the release.
+    /// The live object and its health, if it exists and belongs to the RenderedRelease.
     pub live: Option<(Arc<Live>, Verdict)>,
-    /// The hash of the applied fields.
+    /// The hash of the applied fields, of this pass or of an earlier one.
     pub applied: Option<String>,
-    /// The reason why the resource was not applied.
+    /// The reason why the resource was not applied. None: there was no problem.
     pub problem: Option<String>,
 }
 
@@ -43,7 +42,7 @@ pub enum Pruned {
     Done,
     /// The deletion waits until all resources are applied.
     Waiting,
-    /// Nothing is deleted, because the live state of these kinds is not known.
+    /// Nothing is deleted, because the objects of these kinds cannot be read.
     Blind(Vec<Blind>),
     /// Stale objects are being deleted.
     Removing,
@@ -62,11 +61,12 @@ pub struct Deployed {
     pub pruned: Pruned,
     /// The kinds whose live objects are all known, by group and kind.
     pub seen: BTreeSet<(String, String)>,
-    /// Whether at least one request got no answer.
+    /// Whether the data plane did not answer at least one request.
     pub unanswered: bool,
 }
 
-/// Makes a data plane match a release. `namespace` is the namespace of namespaced objects that name none.
+/// Makes a data plane match a RenderedRelease. `namespace` is the default for namespaced objects whose
+/// manifest names none.
 pub async fn deploy(
     plane: &Plane,
     release: &RenderedRelease,
@@ -79,7 +79,7 @@ pub async fn deploy(
         owner,
     };
     let (wanted, mut found, mut unanswered) = pass.wanted(namespace).await;
-    // A namespace that the release contains is applied like any other resource, and not created before.
+    // A namespace that is itself a resource of the RenderedRelease is applied like any other resource.
     let (brought, others): (Vec<_>, Vec<_>) = wanted
         .into_iter()
         .partition(|(_, desired)| is_namespace(&desired.identity));
@@ -98,7 +98,7 @@ pub async fn deploy(
         }
     }
     let rest = match unanswered {
-        // The data plane does not answer, so no more requests are sent.
+        // The data plane does not answer, so the pass sends no more requests.
         true => Rest::unseen(),
         false => pass.prune(&found).await,
     };
@@ -111,7 +111,7 @@ pub async fn deploy(
     }
 }
 
-/// The stale objects of a release, and the result of their deletion.
+/// The stale objects that still exist, and the result of their deletion.
 struct Rest {
     left: Vec<Held>,
     pruned: Pruned,
@@ -153,7 +153,7 @@ impl Outcome {
 }
 
 impl Pass<'_> {
-    /// Reads the spec. Returns the resources that can be applied, each with its index, the state of all
+    /// Reads the spec. Returns the resources that can be applied (each with its index), the state of all
     /// resources so far, and whether a request got no answer.
     async fn wanted(&self, namespace: &str) -> (Vec<(usize, Desired)>, Vec<Found>, bool) {
         let mut wanted = Vec::new();
@@ -201,7 +201,8 @@ impl Pass<'_> {
         (wanted, all, unanswered)
     }
 
-    /// Creates the namespaces of the resources, except the namespaces that the release contains.
+    /// Creates the namespaces of the resources, except those that are resources of the RenderedRelease
+    /// themselves.
     async fn spaces(
         &self,
         brought: &[(usize, Desired)],
@@ -249,7 +250,7 @@ impl Pass<'_> {
         known: Option<&ResourceStatus>,
         is_namespace_new: bool,
     ) -> Outcome {
-        // After a start, one list is cheaper than one request per object.
+        // After a start of the controller, waiting for one list is cheaper than one request per object.
         let watch = self.plane.watch(&desired.kind);
         let _ = watch.settled(self.plane.settings.deadline).await;
         match apply(self.plane, desired, self.owner, known, is_namespace_new).await {
@@ -280,13 +281,13 @@ impl Pass<'_> {
         entries.map(|entry| (identity(entry), entry))
     }
 
-    /// Deletes stale objects, if the live state of all kinds is known.
+    /// Deletes stale objects, if the objects of all kinds can be read.
     async fn prune(&self, found: &[Found]) -> Rest {
         let (plane, owner) = (self.plane, self.owner);
         let mut named = kinds(self.release);
         for resource in &self.release.spec.resources {
-            // The data plane may serve a kind of the spec soon, so the objects of the kind have to be looked
-            // up.
+            // The data plane may soon serve a kind that it does not serve now. So every kind of the spec
+            // counts as a kind that may have objects.
             if let Ok(wanted) = desired::named(resource)
                 && let Some(kind) = named.get_mut(&(wanted.kind.group, wanted.kind.kind))
             {
@@ -310,8 +311,7 @@ impl Pass<'_> {
             rest.pruned = Pruned::Blind(holdings.blind);
             return rest;
         }
-        // A stale object may be replaced by a new one that does not exist yet. So stale objects stay until all
-        // resources are applied.
+        // A stale object stays until all resources are applied, because its replacement may not exist yet.
         if !rest.left.is_empty() && found.iter().any(|found| found.problem.is_some()) {
             rest.pruned = Pruned::Waiting;
             return rest;
@@ -357,7 +357,7 @@ fn not_applied(known: Option<&ResourceStatus>, why: String, unanswered: bool) ->
     }
 }
 
-/// Returns the identity of a resource as its manifest states it, before discovery.
+/// Returns the identity of a resource from its manifest, without discovery.
 fn said(named: &Named<'_>) -> Identity {
     Identity {
         group: named.kind.group.clone(),
@@ -367,18 +367,19 @@ fn said(named: &Named<'_>) -> Identity {
     }
 }
 
-/// A kind that a release uses.
+/// A kind that a RenderedRelease uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedKind {
-    /// The API version that the release uses.
+    /// The API version that the RenderedRelease uses.
     pub version: String,
-    /// Whether the data plane may have objects of the kind even if it does not serve the kind at the moment.
-    /// False: the inventory says that no object of the kind was ever applied.
+    /// Whether the data plane may have objects of the kind although it does not serve the kind at the moment.
+    /// False: by the inventory, no object of the kind was ever applied.
     pub may_have_objects: bool,
 }
 
-/// Returns the kinds of a release, from its spec and its inventory, by group and kind. The version of the
-/// spec wins, because an old version may no longer be served.
+/// Returns the kinds in the spec and the inventory of a RenderedRelease, by group and kind. If the two name
+/// different API versions of a kind, the version of the spec is used: the data plane may no longer serve the
+/// old one.
 pub fn kinds(release: &RenderedRelease) -> BTreeMap<(String, String), NamedKind> {
     let mut named: BTreeMap<(String, String), NamedKind> = BTreeMap::new();
     for entry in release.status.iter().flat_map(|status| &status.resources) {

@@ -1,5 +1,5 @@
-//! The desired objects of a data plane: the resources of a RenderedRelease, with labels that name their
-//! owner. Pure functions.
+//! Makes the desired objects of a data plane: the resources of a RenderedRelease, with labels that name the
+//! RenderedRelease. Pure functions.
 
 use kube::core::GroupVersionKind;
 use serde_json::{Map, Value};
@@ -21,16 +21,14 @@ const NOT_OURS_TO_SAY: &[&str] = &[
     "uid",
 ];
 
-/// The identity of a resource, as its manifest states it.
+/// The identity of a resource, from its manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<'a> {
-    /// The id of the resource.
+    /// The id of the resource in the RenderedRelease.
     pub id: &'a str,
-    /// The group, version and kind.
     pub kind: GroupVersionKind,
-    /// The namespace, if the manifest has one.
+    /// The namespace. None: the manifest has no namespace.
     pub namespace: Option<&'a str>,
-    /// The name.
     pub name: &'a str,
     object: &'a Object,
 }
@@ -38,11 +36,10 @@ pub struct Named<'a> {
 /// A desired object of the data plane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
-    /// The id of the resource.
+    /// The id of the resource in the RenderedRelease.
     pub id: String,
     /// The kind, as the data plane serves it.
     pub kind: Kind,
-    /// The group, kind, namespace and name.
     pub identity: Identity,
     /// The object to apply, with the labels that name its owner.
     pub object: Value,
@@ -64,7 +61,7 @@ pub fn named(resource: &RenderedResource) -> Result<Named<'_>, String> {
             return Err(format!("it has no {field}"));
         }
     }
-    // Name and namespace become part of request paths.
+    // Name and namespace become parts of request paths, so characters such as `/` are refused.
     for (field, value) in [("name", name), ("namespace", of("namespace"))] {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
         if !value.chars().all(fits) || matches!(value, "." | "..") {
@@ -84,7 +81,8 @@ pub fn named(resource: &RenderedResource) -> Result<Named<'_>, String> {
     })
 }
 
-/// Makes the desired object. `namespace` is the default for a namespaced object without one.
+/// Makes the desired object. `namespace` is the default for a namespaced object whose manifest has no
+/// namespace.
 pub fn desired(named: &Named<'_>, kind: &Kind, namespace: &str, owner: &Owner) -> Desired {
     let namespace = match kind.namespaced {
         true => named.namespace.unwrap_or(namespace),
@@ -101,7 +99,8 @@ pub fn desired(named: &Named<'_>, kind: &Kind, namespace: &str, owner: &Owner) -
             metadata.insert("namespace".to_owned(), namespace.into());
         }
     }
-    // The hash leaves out the labels of the owner: equal content has an equal hash, whoever owns it.
+    // The hash does not contain the labels of the owner, so equal content has an equal hash under every
+    // owner.
     let hash = digest::of(&(named.id, &object));
     put(&mut object, "labels", tracking(named.id, owner));
     let applied = (labels::APPLIED_HASH.to_owned(), short(&hash).into());
@@ -150,14 +149,14 @@ fn tracking(id: &str, owner: &Owner) -> [(String, Value); 5] {
 }
 
 impl Desired {
-    /// Returns a hash of the applied object, its uid and the fields that we own in it. None: we own no
-    /// fields.
+    /// Returns a hash of the applied object, its uid and the fields that the controller owns in it. None: the
+    /// controller owns no field.
     pub fn applied(&self, live: &Live) -> Option<String> {
         let fields = live.applied_fields.as_ref()?;
         Some(short(&digest::of(&(&self.hash, &live.uid, fields))))
     }
 
-    /// Returns whether the fields that we applied are unchanged since the last apply.
+    /// Returns whether the fields that the controller applied are unchanged since the last apply.
     pub fn is_applied(&self, live: &Live, known: Option<&ResourceStatus>) -> bool {
         let before = known.and_then(|known| known.applied.as_ref());
         before.is_some() && self.applied(live).as_ref() == before

@@ -1,9 +1,8 @@
-//! Deletes a release: deletes its resources in every data plane that may have some, verifies that they are
-//! gone, and removes the finalizer.
+//! Cleans up a RenderedRelease that is being deleted: deletes its objects in every data plane that may have
+//! some, verifies that they are gone, and removes the finalizer.
 //!
-//! The objects are deleted kind by kind. The finalizer stays until every kind that the release ever named was
-//! listed and has no object left. If a whole kind or namespace is being deleted, [`deletion_guard`] stops the
-//! cleanup.
+//! The finalizer stays until every kind that the RenderedRelease ever named has been listed and has no object
+//! left. If a whole kind or namespace is being deleted, [`deletion_guard`] stops the cleanup.
 
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ pub enum Remains {
     Trouble(Vec<String>),
 }
 
-/// Takes the next step of the deletion of a release.
+/// Takes the next step of the cleanup of a RenderedRelease.
 pub async fn finalize(state: &State, release: Arc<RenderedRelease>) -> Result<Action, Error> {
     if !finalizer::is_claimed(&release) {
         return Ok(Action::await_change());
@@ -111,7 +110,8 @@ async fn say(
     state.write(release, status).await
 }
 
-/// Deletes all objects of a release in a data plane. Returns why the cleanup has not ended.
+/// Deletes all objects of a RenderedRelease in a data plane. Returns the reasons why the cleanup has not
+/// ended.
 pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> Remains {
     let _turn = match plane.turn().await {
         Ok(turn) => turn,
@@ -151,8 +151,9 @@ pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> R
     verify(plane, owner, kinds).await
 }
 
-/// Returns those objects of the release that are being deleted and still have the labels of a deleted release
-/// of the same name. This release could not apply the objects, so their labels do not name this release.
+/// Returns those objects of the RenderedRelease that are being deleted and still have the labels of a deleted
+/// RenderedRelease of the same name. The controller could not apply them for this RenderedRelease, so their
+/// labels do not name it.
 fn inherited(
     plane: &Plane,
     kinds: &[Kind],
@@ -173,7 +174,7 @@ fn inherited(
     found.collect()
 }
 
-/// Lists the remaining objects on the data plane itself, because a watch may be behind.
+/// Lists the remaining objects with requests to the data plane, because a watch may be behind.
 async fn verify(plane: &Plane, owner: &Owner, kinds: Vec<Kind>) -> Remains {
     match prune::confirm(plane, owner, kinds).await {
         Ok(there) => {

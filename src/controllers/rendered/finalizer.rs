@@ -1,5 +1,5 @@
-//! The finalizer of a release, and the list of data planes that may have resources of the release. Both are
-//! written before the first resource is applied.
+//! The finalizer of a RenderedRelease, and the list of data planes that may have resources of the
+//! RenderedRelease. Both are written before the first resource is applied.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Error, State};
 use crate::api::{RenderedRelease, labels};
 
-/// Returns whether a release has our finalizer.
+/// Returns whether a RenderedRelease has the finalizer of the controller.
 pub fn is_claimed(release: &RenderedRelease) -> bool {
     let finalizers = release.metadata.finalizers.as_deref();
     finalizers
@@ -18,7 +18,7 @@ pub fn is_claimed(release: &RenderedRelease) -> bool {
         .any(|finalizer| finalizer == labels::DATAPLANE_CLEANUP)
 }
 
-/// Adds the finalizer, and sets the list of data planes, unless both are already as desired.
+/// Adds the finalizer and sets the list of data planes. Writes nothing if both are already set.
 pub async fn claim(
     state: &State,
     release: Arc<RenderedRelease>,
@@ -41,7 +41,7 @@ pub async fn claim(
     .await
 }
 
-/// Removes the finalizer.
+/// Removes the finalizer of the controller. Succeeds if the RenderedRelease no longer exists.
 pub async fn release(state: &State, release: &RenderedRelease) -> Result<(), Error> {
     let mut finalizers = release.metadata.finalizers.clone().unwrap_or_default();
     finalizers.retain(|finalizer| finalizer != labels::DATAPLANE_CLEANUP);
@@ -51,8 +51,8 @@ pub async fn release(state: &State, release: &RenderedRelease) -> Result<(), Err
     }
 }
 
-/// Changes the metadata of a release, with its resourceVersion as precondition, because the list of
-/// finalizers is written as a whole.
+/// Changes the metadata of a RenderedRelease. The resourceVersion is a precondition, because the write
+/// replaces the whole list of finalizers.
 async fn patch(
     state: &State,
     release: &RenderedRelease,

@@ -1,5 +1,5 @@
-//! The kinds of a data plane: how each kind is served, which kinds are always searched for stale objects, and
-//! which kinds have no status.
+//! The kinds of a data plane: how the data plane serves a kind, which kinds are always searched for stale
+//! objects, and which kinds have no status.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,8 +11,9 @@ use kube::discovery::{self, Scope};
 
 use crate::connect::{self, Failure, explain};
 
-/// The kinds that are always searched for stale objects of a RenderedRelease, even if its inventory does not
-/// name them. The role bowline-data-plane grants access to each of them.
+/// The kinds (group, version, kind) in which the controller always searches for stale objects, even if the
+/// inventory of the RenderedRelease does not name them. The role bowline-data-plane grants access to each of
+/// them.
 pub const WELL_KNOWN: &[(&str, &str, &str)] = &[
     ("", "v1", "ConfigMap"),
     ("", "v1", "PersistentVolumeClaim"),
@@ -33,7 +34,7 @@ pub const WELL_KNOWN: &[(&str, &str, &str)] = &[
     ("policy", "v1", "PodDisruptionBudget"),
 ];
 
-/// Common Kubernetes kinds without a status: for these a metadata watch is enough.
+/// Common Kubernetes kinds (group, kind) without a status. For these a watch of the metadata is enough.
 const WITHOUT_STATUS: &[(&str, &str)] = &[
     ("", "ConfigMap"),
     ("", "Endpoints"),
@@ -57,9 +58,7 @@ const WITHOUT_STATUS: &[(&str, &str)] = &[
 /// A kind as the data plane serves it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// The group, version and names.
     pub resource: ApiResource,
-    /// Whether the objects have a namespace.
     pub namespaced: bool,
 }
 
@@ -70,13 +69,12 @@ impl Kind {
         !WITHOUT_STATUS.contains(&(group, kind))
     }
 
-    /// Returns the display name: the kind and its group.
     pub fn name(&self) -> String {
         name(&self.resource.group, &self.resource.kind)
     }
 }
 
-/// Returns the display name of a kind: the kind and its group.
+/// Returns the display name of a kind, for example `Deployment of apps`.
 pub fn name(group: &str, kind: &str) -> String {
     match group {
         "" => kind.to_owned(),
@@ -101,25 +99,25 @@ pub enum Blind {
         /// The message of the data plane.
         why: String,
     },
-    /// The data plane does not answer, or its answer is invalid.
+    /// The data plane does not answer, or answers with another error.
     #[error("{kind} cannot be read: {why}")]
     Unread {
         /// The display name of the kind.
         kind: String,
         /// The text of the error.
         why: String,
-        /// Whether there was no answer.
+        /// Whether the data plane did not answer.
         unreachable: bool,
     },
 }
 
 impl Blind {
-    /// Returns whether there was no answer.
+    /// Returns whether the data plane did not answer.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unread { unreachable, .. } if *unreachable)
     }
 
-    /// Returns the reason for a failed request about a kind.
+    /// Converts the error of a request about a kind.
     pub fn of(kind: String, error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) if status.code == 404 => Self::NotServed { kind },
@@ -137,7 +135,8 @@ impl Blind {
     }
 }
 
-/// How long a discovery answer is cached. A watch notices earlier that a kind is gone.
+/// How long the discovery of a served kind is cached. A watch notices earlier that the data plane no longer
+/// serves the kind.
 const SERVED_FOR: Duration = Duration::from_secs(60);
 const UNSERVED_FOR: Duration = Duration::from_secs(2);
 
@@ -150,7 +149,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Returns how a kind is served, from the cache or by discovery.
+    /// Returns how the data plane serves a kind, from the cache or by discovery.
     pub async fn find(
         &self,
         client: &Client,
@@ -178,7 +177,7 @@ impl Kinds {
             }
         }
         let answer = match tokio::time::timeout(deadline, ask(client, wanted)).await {
-            // If the data plane does not have the group version, it does not have the kind.
+            // If the data plane does not serve the group version, it does not serve the kind.
             Ok(answer) => answer.map_err(|error| Blind::of(name.clone(), &error)),
             Err(_elapsed) => Err(Blind::Unread {
                 kind: name.clone(),
@@ -190,7 +189,7 @@ impl Kinds {
         find(&answer?).ok_or(Blind::NotServed { kind: name })
     }
 
-    /// Drops a kind from the cache, because it was not served as expected.
+    /// Removes a kind from the cache, because the data plane did not serve it as expected.
     pub fn forget(&self, resource: &ApiResource) {
         let key = (resource.group.clone(), resource.version.clone());
         self.lock().remove(&key);

@@ -1,7 +1,7 @@
-//! The summary of an object of a data plane: its owner, the fields that we own, its health.
+//! The summary of an object in a data plane: its owner, the fields that the controller owns, and its health.
 //!
-//! Only the needed fields are parsed, from the whole object or from its metadata; a few hundred bytes per
-//! object stay in memory.
+//! The module parses only the needed fields, from the whole object or from its metadata. A few hundred bytes
+//! per object stay in memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,34 +18,30 @@ use serde_json::Value;
 use crate::api::{Object, digest, labels, names};
 use crate::engine::health::{self, Facts, SPEC_FIELDS, Verdict};
 
-/// The summary of an object.
+/// The summary of an object in a data plane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
-    /// The uid.
     pub uid: String,
-    /// The resourceVersion.
     pub resource_version: String,
-    /// Whether the object is being deleted.
     pub deleting: bool,
-    /// The owner, by the labels.
+    /// The owner that the labels name.
     pub labelled: Labelled,
-    /// A hash of the fields that our field manager owns. None: it owns none.
+    /// A hash of the fields that the field manager of the controller owns. None: it owns no field.
     pub applied_fields: Option<String>,
-    /// Whether our field manager wrote the label that names the RenderedRelease.
+    /// Whether the field manager of the controller wrote the label that names the RenderedRelease.
     pub is_label_ours: bool,
     /// The names of the other field managers of the object.
     pub others: Vec<String>,
-    /// Whether the annotation `bowline.dev/adopt` allows us to take the object over.
+    /// Whether the annotation `bowline.dev/adopt` allows the controller to take over the object.
     pub adoptable: bool,
     /// Whether the simulator writes the status of the object.
     pub simulated: bool,
-    /// The health.
     pub verdict: Verdict,
     /// The status, as JSON text.
     pub status: Option<Arc<str>>,
 }
 
-/// The owner of an object, by its labels.
+/// The owner that the labels of an object name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labelled {
     /// Whether the labels say that the controller manages the object.
@@ -87,8 +83,9 @@ pub enum Standing {
 }
 
 impl Live {
-    /// Returns whether the object certainly belongs to this RenderedRelease: its labels name it, and our
-    /// field manager wrote them. Only such an object is ever deleted.
+    /// Returns whether the object certainly belongs to this RenderedRelease: its labels name the
+    /// RenderedRelease, and the field manager of the controller wrote them. The controller deletes no other
+    /// object.
     pub fn is_of(&self, owner: &Owner) -> bool {
         self.labelled.managed
             && self.labelled.uid == owner.uid
@@ -96,7 +93,8 @@ impl Live {
             && self.is_label_ours
     }
 
-    /// Returns the relation of the object to a RenderedRelease. `known`: the inventory lists the object.
+    /// Returns the relation of the object to a RenderedRelease. `known` says whether the inventory of the
+    /// RenderedRelease lists the object.
     pub fn standing(&self, owner: &Owner, known: bool) -> Standing {
         let foreign = || match self.adoptable {
             true => Standing::Adoptable,
@@ -109,7 +107,7 @@ impl Live {
         if of.uid == owner.uid {
             return Standing::Ours;
         }
-        // Someone removed our labels; an object in the inventory stays ours.
+        // Someone removed the labels. An object in the inventory still belongs to the RenderedRelease.
         if of.uid.is_empty() || !of.managed {
             return match known {
                 true => Standing::Ours,
@@ -144,7 +142,7 @@ pub type Slim = Seen<true>;
 impl<const METADATA: bool> Seen<METADATA> {
     /// Returns the summary of an object of a kind.
     pub fn keep(mut self, group: &str, kind: &str) -> Live {
-        // Some kinds start with an empty status.
+        // An empty status counts as no status, because some kinds start with one.
         let status = self.status.map(without_nulls);
         let status = status.filter(|status| !status.is_empty());
         self.live.verdict = health::of(&Facts {
@@ -160,7 +158,7 @@ impl<const METADATA: bool> Seen<METADATA> {
     }
 }
 
-/// Removes nulls, which have no meaning and are lost when they are written.
+/// Removes null values: they have no meaning, and the server drops them when the status is written.
 fn without_nulls(status: Object) -> Object {
     fn clean(value: Value) -> Value {
         match value {
@@ -261,21 +259,21 @@ impl RawManager {
         owned.is_some()
     }
 
-    /// A hash that changes when another manager changes or takes a field that we applied, and when we apply
-    /// something else. It contains the set of our fields, the time of our last write, and the hash of the
-    /// applied content, because times are whole seconds.
+    /// Returns a hash that changes when another field manager changes or takes a field that the controller
+    /// applied, and when the controller applies other content. It covers the set of the applied fields, the
+    /// time of the last apply and, because times are whole seconds, the hash of the applied content.
     fn hash(&self, applied: &str) -> String {
         let ours = (&self.api_version, &self.time, &self.fields, applied);
         short(&digest::of(&ours))
     }
 }
 
-/// Shortens a hash to a length that still tells the versions of one object apart.
+/// Shortens a hash to 16 characters, which is enough to distinguish the versions of one object.
 pub(super) fn short(hash: &str) -> String {
     hash.chars().take(16).collect()
 }
 
-/// The fields of a spec that a health rule uses.
+/// The fields of a spec that the health rules use.
 #[derive(Default)]
 struct Kept(Object);
 
@@ -289,7 +287,7 @@ impl<'de> Deserialize<'de> for Kept {
                 f.write_str("a spec")
             }
 
-            // A custom kind may have any spec.
+            // The spec of a custom kind may be any value; without an object, no field is kept.
             fn visit_unit<E>(self) -> Result<Kept, E> {
                 Ok(Kept::default())
             }

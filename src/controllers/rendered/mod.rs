@@ -1,9 +1,10 @@
-//! The RenderedRelease controller: makes data planes match their RenderedReleases.
+//! The RenderedRelease controller: it makes data planes match their RenderedReleases.
 //!
-//! One controller serves all data planes. A pass over a release creates namespaces, applies resources,
-//! deletes stale objects, and writes the inventory with the health of each resource. Watches provide
-//! bowline's kinds and the objects of the data planes, so a pass without changes sends no request. A change
-//! in a data plane triggers a pass over the release that owns the object.
+//! One controller serves all data planes. A pass is one reconcile of a RenderedRelease: it creates
+//! namespaces, applies resources, deletes stale objects, and writes the inventory, which is the list of
+//! resources with their health in the status. Watches provide bowline's kinds and the objects of the data
+//! planes, so a pass without changes sends no request. A change in a data plane triggers a pass over the
+//! RenderedRelease that owns the object.
 
 mod apply;
 mod causes;
@@ -54,7 +55,7 @@ pub use plane::Settings;
 /// The name of the controller in logs and metrics.
 const NAME: &str = "renderedrelease";
 
-/// The data planes of a controller, and their settings.
+/// The connections to data planes, and their settings.
 pub struct Ways {
     /// The connections to data planes.
     pub planes: DataPlanes,
@@ -65,7 +66,7 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Uses the default settings.
+    /// Creates the value with default settings.
     pub fn new(planes: DataPlanes) -> Self {
         Self {
             planes,
@@ -75,16 +76,17 @@ impl Ways {
     }
 }
 
-/// The reasons why a pass over a release failed. The conditions of the release report them where possible.
+/// The reasons why a pass over a RenderedRelease failed. The conditions of the RenderedRelease report them
+/// where possible.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    /// The control plane failed.
+    /// A request to the control plane failed.
     #[error("control plane: {}", explain(.0))]
     ControlPlane(#[from] kube::Error),
-    /// bowline's own kinds could not be listed.
+    /// The controller could not list one of bowline's kinds.
     #[error("the controller has not listed {0} yet; if this does not end, grant list and watch")]
     NotListed(String),
-    /// The release has no data plane.
+    /// The RenderedRelease has no data plane.
     #[error(transparent)]
     Unplaced(#[from] Unplaced),
     /// The data plane does not answer.
@@ -93,7 +95,7 @@ enum Error {
     /// Resources could not be applied or deleted.
     #[error("{0}")]
     Deploy(String),
-    /// The cleanup could not finish.
+    /// The cleanup of a deleted RenderedRelease cannot finish.
     #[error("cannot remove the resources: {0}")]
     Finalize(String),
     /// An annotation of bowline has an invalid value.
@@ -108,7 +110,7 @@ struct State {
     environments: Store<Environment>,
     data_planes: Store<DataPlane>,
     is_simulated: bool,
-    /// The resourceVersion of our last write of each release, by uid.
+    /// The resourceVersion after the last write of each RenderedRelease by this controller, by uid.
     written: Mutex<HashMap<String, String>>,
 }
 
@@ -171,7 +173,7 @@ pub async fn run(
     };
     let (told, stopped) = tokio::sync::watch::channel(false);
     let until_stopped = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
-        // If the sender is dropped, the wait ends too.
+        // The wait also ends if the sender is dropped.
         let _ = stopped.wait_for(|stopped| *stopped).await;
     };
     let controller = Controller::for_stream(stream, releases)
@@ -188,7 +190,8 @@ pub async fn run(
         is_simulated,
         written: Mutex::default(),
     });
-    // Each data plane has its own limit; with a common limit a slow data plane would delay the others.
+    // The limit is 0 (none), because each data plane has its own limit. With a common limit, a slow data
+    // plane would delay the others.
     let controller = runner::run(NAME, controller, 0, context.clone(), state, reconcile);
     let simulated = async {
         if is_simulated {
@@ -202,8 +205,8 @@ pub async fn run(
     let ((), (), ()) = futures::join!(controller, simulated, stop);
 }
 
-/// Returns a hash of the fields that trigger a reconcile. The status is left out, because this controller
-/// writes it.
+/// Returns a hash of the fields whose change triggers a reconcile. The hash does not contain the status,
+/// because this controller writes the status.
 fn what_counts(release: &RenderedRelease) -> Option<u64> {
     let metadata = &release.metadata;
     let mut hasher = DefaultHasher::new();
@@ -332,7 +335,7 @@ impl State {
         self.context.within(namespace.unwrap_or_default())
     }
 
-    /// Stores the resourceVersion of our write, so that no reconcile uses an older state.
+    /// Stores the resourceVersion after a write, so that no reconcile uses an older state.
     fn wrote(&self, release: &RenderedRelease) {
         if let (Some(uid), Some(version)) = (release.uid(), release.resource_version()) {
             lock(&self.written).insert(uid, version);
@@ -344,7 +347,8 @@ impl State {
         self.planes.forget(uid).await;
     }
 
-    /// Returns a release from the watch, or from the server if the watch is behind our last write.
+    /// Returns the RenderedRelease from the watch, or from the server if the watch is behind the last write
+    /// of this controller. None: it no longer exists.
     async fn newest(
         &self,
         release: Arc<RenderedRelease>,
@@ -361,7 +365,7 @@ impl State {
             .map(Arc::new))
     }
 
-    /// Writes a status if it changed.
+    /// Writes the status, if it changed.
     async fn write(
         &self,
         release: &Arc<RenderedRelease>,
@@ -371,7 +375,7 @@ impl State {
             return Ok(release.clone());
         }
         let mut body = json!({"metadata": {"uid": release.metadata.uid}, "status": status});
-        // An empty list is not serialised, and a merge patch would keep the old one.
+        // An empty list is not serialised, so a merge patch would keep the old list.
         if status.resources.is_empty() {
             body["status"]["resources"] = Value::Null;
         }
@@ -388,7 +392,7 @@ impl State {
         Ok(Arc::new(written))
     }
 
-    /// Sets the condition Ready to False, independent of the resources.
+    /// Sets the condition Ready to False, whatever the health of the resources is.
     async fn say_unready(
         &self,
         release: &Arc<RenderedRelease>,

@@ -1,5 +1,5 @@
-//! Writes the records that are needed before an apply, and cleans up when an environment moves to another data
-//! plane.
+//! Prepares the inventory before an apply, and cleans up the old data plane when an environment moves to
+//! another one.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::{Error, State, desired, placing};
 use crate::api::RenderedRelease;
 use crate::api::choreo::rendered::{Health, ResourceStatus};
 
-/// Adds resources of uncommon kinds to the inventory before they are applied. Without that entry, a crash
-/// after the apply would leave them behind for ever.
+/// Adds resources of uncommon kinds to the inventory before they are applied. If the controller crashed after
+/// an apply without that entry, it would never find and delete the applied object.
 pub async fn announce(
     state: &State,
     release: Arc<RenderedRelease>,
@@ -48,9 +48,9 @@ pub async fn announce(
     state.write(&release, status).await
 }
 
-/// Deletes the resources of a release from the data planes that its environment no longer uses, after all
-/// resources are applied on the new data plane. Returns the data planes that may still have resources of the
-/// release.
+/// Deletes the objects of a RenderedRelease in the data planes that its environment no longer uses. Does
+/// nothing until all resources are applied on the new data plane. Returns the data planes that may still have
+/// objects.
 pub async fn leave(
     state: &State,
     plane: &Arc<Plane>,
@@ -71,7 +71,7 @@ pub async fn leave(
         }
         let left = match placing::by_name(state, &name).await {
             Ok(old) => match is_same_cluster(&old, plane).await {
-                // Two connections lead to the same cluster, so nothing has to move.
+                // Both connections lead to the same cluster, so the old one has no objects of its own.
                 Ok(true) => Ok(true),
                 Ok(false) => is_left(&old, release, owner).await,
                 Err(why) => Err(why),
@@ -99,8 +99,8 @@ async fn is_left(old: &Plane, release: &RenderedRelease, owner: &Owner) -> Resul
     }
 }
 
-/// Returns whether two connections lead to the same cluster: a deletion through one would also delete the
-/// objects of the other.
+/// Returns whether two connections lead to the same cluster. If they do, a deletion through one would also
+/// delete the objects of the other.
 async fn is_same_cluster(one: &Plane, other: &Plane) -> Result<bool, String> {
     let one = one.identity().await.map_err(|error| error.to_string())?;
     let other = other.identity().await.map_err(|error| error.to_string())?;

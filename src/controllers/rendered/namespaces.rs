@@ -1,5 +1,5 @@
-//! Creates the namespaces of resources before the resources, with labels that name the owner. Never deletes a
-//! namespace.
+//! Creates the namespaces of resources before the resources are applied. The labels of a namespace name the
+//! RenderedRelease. The controller never deletes a namespace.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use super::plane::{Plane, RequestError, lock};
 use crate::api::choreo::rendered::RenderedReleaseSpec;
 use crate::api::{labels, names};
 
-/// The result of creating the namespaces of a release.
+/// The result of creating the namespaces of a RenderedRelease.
 #[derive(Default)]
 pub struct Namespaces {
-    /// The namespaces that were just created, which are empty.
+    /// The namespaces that were just created. They are empty.
     pub made: BTreeSet<String>,
-    /// The namespaces that could not be created.
+    /// The namespaces that could not be created, with the errors.
     pub failed: Vec<(String, RequestError)>,
 }
 
-/// Creates the namespaces that do not exist.
+/// Creates the missing namespaces.
 pub async fn ensure(
     plane: &Plane,
     wanted: BTreeSet<String>,
@@ -67,7 +67,7 @@ async fn make(
     match plane.ask(api.create(&params, &namespace)).await {
         Ok(_) => Ok(true),
         Err(error) if error.code() == Some(409) => Ok(false),
-        // Without the right to create namespaces, existing ones can still be used.
+        // If the controller may not create namespaces, it can still use existing ones.
         Err(error) if error.code() == Some(403) => {
             match plane.ask(api.get_metadata_opt(name)).await {
                 Ok(Some(_)) => Ok(false),
@@ -78,7 +78,7 @@ async fn make(
     }
 }
 
-/// Returns a namespace with the labels that name its owner.
+/// Returns the namespace to create, with labels that name the RenderedRelease.
 fn namespace(name: &str, owner: &Owner, spec: &RenderedReleaseSpec) -> Namespace {
     let labels = [
         (labels::CREATED_BY, labels::RELEASE_CONTROLLER.to_owned()),

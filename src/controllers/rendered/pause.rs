@@ -1,5 +1,5 @@
-//! The intervals between two passes over a release, with jitter so that many releases do not run at the same
-//! time. Pure functions.
+//! The intervals between two passes over a RenderedRelease, with jitter, so that many RenderedReleases are
+//! not reconciled at the same time. Pure functions.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::api::choreo::rendered::RenderedReleaseSpec;
 use crate::api::digest;
 use crate::api::interval::Interval;
 
-/// The default interval between passes over a release whose resources do not change.
+/// The default interval between passes over a RenderedRelease whose resources do not change.
 pub const STILL: Duration = Duration::from_secs(300);
-/// The default interval between passes over a release with progressing resources.
+/// The default interval between passes over a RenderedRelease with progressing resources.
 pub const MOVING: Duration = Duration::from_secs(10);
-/// The interval at which a cleanup verifies that deleted resources are gone.
+/// The interval at which a cleanup verifies that deleted objects are gone.
 pub const VERIFY: Duration = Duration::from_secs(5);
 
-/// Returns the time of the next pass. `seed` should differ between releases and times; an equal seed gives an
-/// equal time.
+/// Returns when the next pass runs. `seed` selects the jitter; it should differ between RenderedReleases and
+/// between passes.
 pub fn again(spec: &RenderedReleaseSpec, is_moving: bool, seed: &str) -> Action {
     let (given, default) = match is_moving {
         true => (&spec.progressing_interval, MOVING),
@@ -29,13 +29,13 @@ pub fn again(spec: &RenderedReleaseSpec, is_moving: bool, seed: &str) -> Action 
     }
 }
 
-/// Returns the interval, at least one second; zero means never. The schema accepts only durations, so an
-/// invalid text gives the default.
+/// Returns the interval: at least one second, or zero for never. An invalid text gives the default, but the
+/// schema accepts only durations.
 pub fn interval(given: Option<&Interval>, default: Duration) -> Duration {
     given.map_or(default, |given| given.period().unwrap_or(default))
 }
 
-/// Adds up to a fifth to a wait; an equal seed adds an equal part.
+/// Adds up to a fifth to a wait. Equal seeds add equal parts.
 pub fn jittered(wait: Duration, seed: &str) -> Duration {
     let hash = digest::of_bytes(seed.as_bytes());
     let digits = hash.get(..4).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Finds the data plane of a release: the Environment, its DataPlane, and the client.
+//! Finds the data plane of a RenderedRelease: reads the Environment and its DataPlane, and creates the
+//! client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,21 +20,20 @@ use crate::connect::{DataPlanes, Version};
 /// The longest wait for the list of environments when the controller starts.
 const LISTED_WITHIN: Duration = Duration::from_secs(15);
 
-/// The reason why a release has no data plane.
+/// The reason why a RenderedRelease has no data plane.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Unplaced {
-    /// The reason of the condition.
+    /// The reason of the condition Ready.
     pub reason: &'static str,
-    /// The message of the condition.
+    /// The message of the condition Ready.
     pub message: String,
 }
 
-/// The data plane and namespace of a release.
+/// The data plane and namespace of a RenderedRelease.
 pub struct Placed {
-    /// The data plane.
     pub plane: Arc<Plane>,
-    /// The default namespace, for resources without one.
+    /// The default namespace, for resources whose manifest has no namespace.
     pub namespace: String,
 }
 
@@ -50,13 +50,14 @@ struct Met {
     /// The version of the connection settings that the client was made with.
     version: Version,
     since: Instant,
-    /// Triggers passes over the releases of the data plane. It is kept when the client is replaced.
+    /// Triggers passes over the RenderedReleases of the data plane. It stays the same when the client is
+    /// replaced.
     wakes: Arc<Wakes>,
     plane: OnceCell<Arc<Plane>>,
 }
 
 impl Planes {
-    /// Creates the list without any client.
+    /// Creates an empty list. Clients are created on demand.
     pub fn new(
         ways: DataPlanes,
         settings: Settings,
@@ -70,19 +71,21 @@ impl Planes {
         }
     }
 
-    /// Returns a data plane. DataPlanes with the same connection share one client. The client is replaced when
-    /// a kubeconfig changed, and from time to time while the data plane refuses the credentials.
+    /// Returns the data plane of a connection. DataPlane objects with the same connection share one client.
+    /// The client is replaced when the kubeconfig changed, and from time to time while the data plane refuses
+    /// the credentials.
     pub async fn get(&self, reach: Reach<'_>) -> Result<Arc<Plane>, Unplaced> {
         let name = reach.to_string();
         let met = self.met(&name, self.ways.version(reach)).await;
-        // Creating a client may take long if a credential plugin runs; only the releases of this data plane
-        // wait.
+        // A credential plugin can make the creation of a client slow. Only the RenderedReleases of this data
+        // plane wait for it.
         let plane = met.plane.get_or_try_init(|| async {
             let client = self.ways.client(reach).await.map_err(|error| {
-                let hint = error.hint().map(|hint| format!("; {hint}"));
+                let hints = error.hints().into_iter();
+                let hints: String = hints.map(|hint| format!("; {hint}")).collect();
                 Unplaced {
                     reason: condition::DATA_PLANE_UNUSABLE,
-                    message: format!("data plane {name}: {error}{}", hint.unwrap_or_default()),
+                    message: format!("data plane {name}: {error}{hints}"),
                 }
             })?;
             let plane = Plane::new(name.clone(), client, self.settings, met.wakes.clone());
@@ -111,7 +114,8 @@ impl Planes {
         met
     }
 
-    /// Ends the passes over a deleted RenderedRelease that changes in any data plane trigger.
+    /// Removes a deleted RenderedRelease from all data planes, so that changes there trigger no more passes
+    /// over it.
     pub async fn forget(&self, uid: &str) {
         for met in self.met.lock().await.values() {
             met.wakes.forget(uid);
@@ -120,14 +124,15 @@ impl Planes {
 }
 
 impl Met {
-    /// Returns whether the client still matches the connection settings.
+    /// Returns whether the client can still be used: the connection settings are unchanged, and its
+    /// credentials were not refused for too long.
     fn is_usable(&self, version: &Version, settings: &Settings) -> bool {
         let is_denied = self.plane.get().is_some_and(|plane| plane.is_denied());
         self.version == *version && !(is_denied && self.since.elapsed() > settings.longest_pause)
     }
 }
 
-/// Returns the data plane of a release.
+/// Returns the data plane of a RenderedRelease.
 pub async fn place(state: &State, release: &RenderedRelease) -> Result<Placed, Error> {
     let namespace = release.metadata.namespace.as_deref().unwrap_or_default();
     let name = &release.spec.environment_name;
@@ -169,8 +174,8 @@ where
     }
 }
 
-/// Returns the data planes that may have resources of a release, each with the error if there is no
-/// connection.
+/// Returns the data planes that may have objects of a RenderedRelease. A data plane without a connection is
+/// an error text.
 pub async fn claimed_planes(
     state: &State,
     release: &RenderedRelease,
@@ -181,7 +186,7 @@ pub async fn claimed_planes(
         .as_ref()
         .is_some_and(|status| !status.resources.is_empty());
     if names.is_empty() && has_resources {
-        // A user removed the list; the Environment may still name the data plane.
+        // A user removed the list of data planes, but the Environment may still name the data plane.
         return match place(state, release).await {
             Ok(placed) => Ok(vec![Ok(placed.plane)]),
             Err(Error::Unplaced(unplaced)) => Ok(vec![Err(unplaced.message)]),
@@ -195,7 +200,7 @@ pub async fn claimed_planes(
     Ok(planes)
 }
 
-/// Returns a data plane by the name of its connection, or why there is no connection.
+/// Returns the data plane of a connection by its name, or an error text.
 pub async fn by_name(state: &State, name: &str) -> Result<Arc<Plane>, String> {
     match Reach::parse(name) {
         Some(reach) => state.planes.get(reach).await.map_err(|error| error.message),

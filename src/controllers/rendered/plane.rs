@@ -1,7 +1,7 @@
 //! One data plane: its client, its caches, and the limits of its requests.
 //!
 //! Each data plane has its own permits, watches and deadlines, so that a data plane that does not answer
-//! delays only its own releases.
+//! delays only its own RenderedReleases.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,16 +25,16 @@ use crate::api::labels;
 use crate::connect::{self, Failure, explain};
 use crate::engine::diff::Identity;
 
-/// The limits and deadlines of a data plane.
+/// The limits and deadlines for the requests to a data plane.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The number of releases that are reconciled at the same time.
+    /// The number of RenderedReleases that are reconciled at the same time.
     pub releases: usize,
-    /// The number of requests at the same time for one release.
+    /// The number of requests that one RenderedRelease sends at the same time.
     pub requests: usize,
-    /// The deadline of a request.
+    /// The time limit of a request.
     pub deadline: Duration,
-    /// The first backoff after a data plane did not answer; it doubles with each failure.
+    /// The first backoff after the data plane did not answer. It doubles with each failure.
     pub first_pause: Duration,
     /// The longest backoff.
     pub longest_pause: Duration,
@@ -58,7 +58,7 @@ impl Default for Settings {
 /// A failed request to a data plane.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The answer is an error, or there was no answer.
+    /// The data plane answered with an error, or did not answer.
     #[error("{}", explain(.0))]
     Failed(#[from] kube::Error),
     /// The request exceeded its deadline.
@@ -67,7 +67,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// Returns whether there was no answer.
+    /// Returns whether the data plane did not answer.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Failed(error) => connect::failure(error) == Failure::Unreachable,
@@ -75,7 +75,7 @@ impl RequestError {
         }
     }
 
-    /// Returns the HTTP status code of the answer. None: there was no answer.
+    /// Returns the HTTP status code of the answer. None: the data plane did not answer.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Failed(kube::Error::Api(status)) => Some(status.code),
@@ -116,19 +116,17 @@ enum Reachability {
     },
 }
 
-/// A data plane.
+/// A data plane: its client, caches, watches and limits.
 pub struct Plane {
-    /// The connection, as conditions and annotations name it.
+    /// The name of the connection, as conditions and annotations contain it.
     pub name: String,
     /// The client of the data plane.
     pub client: Client,
-    /// The limits and deadlines.
     pub settings: Settings,
-    /// Triggers passes over the releases of this data plane.
+    /// Triggers passes over the RenderedReleases of this data plane.
     pub wakes: Arc<Wakes>,
     /// The namespaces that are known to exist.
     pub(super) namespaces: Mutex<HashSet<String>>,
-    /// The reasons why workloads are not ready.
     pub(super) causes: Causes,
     kinds: Kinds,
     watches: Mutex<HashMap<(String, String), Arc<Watch>>>,
@@ -161,12 +159,13 @@ impl Plane {
         }
     }
 
-    /// Waits for a permit, if the data plane answers. The wait does not block other data planes.
+    /// Waits for a permit to reconcile one RenderedRelease. Fails if the data plane does not answer. The wait
+    /// does not block other data planes.
     pub async fn turn(&self) -> Result<Option<SemaphorePermit<'_>>, Unreachable> {
         self.reachable().await?;
-        // The semaphore is never closed.
+        // `acquire` fails only on a closed semaphore, and this one is never closed.
         let turn = self.permits.acquire().await.ok();
-        // The data plane may have failed while this release waited.
+        // The data plane may have stopped answering while this RenderedRelease waited.
         self.reachable().await?;
         Ok(turn)
     }
@@ -192,8 +191,8 @@ impl Plane {
         self.denied.load(Ordering::Relaxed)
     }
 
-    /// Fails if the data plane does not answer. After a failure one release tests the connection again after
-    /// a backoff, for all releases.
+    /// Fails if the data plane does not answer. After a failure and a backoff, one RenderedRelease tests the
+    /// connection for all RenderedReleases.
     async fn reachable(&self) -> Result<(), Unreachable> {
         if let Some(answer) = self.known_reachability() {
             return answer;
@@ -214,11 +213,11 @@ impl Plane {
         }
     }
 
-    /// Tests, after a request without an answer, whether the data plane answers at all.
+    /// Tests whether the data plane answers at all. Callers use it after a request without an answer.
     pub async fn suspect(&self) -> Result<(), Unreachable> {
         match self.probing.try_lock() {
             Ok(_probing) => self.probe().await,
-            // Another release already tests the data plane.
+            // The reconcile of another RenderedRelease already tests the data plane.
             Err(_) => {
                 let _found = self.probing.lock().await;
                 self.known_reachability().unwrap_or(Ok(()))
@@ -230,7 +229,7 @@ impl Plane {
         let answer = self.ask(self.client.apiserver_version()).await;
         let mut reachability = lock(&self.reachability);
         let error = match answer {
-            // An error code is an answer too.
+            // An HTTP error is also an answer.
             Err(error) if error.is_unreachable() => error,
             _ => {
                 *reachability = Reachability::Up;
@@ -260,25 +259,25 @@ impl Plane {
         }
     }
 
-    /// Returns how a kind is served.
+    /// Returns how the data plane serves a kind.
     pub async fn kind(&self, wanted: &GroupVersionKind) -> Result<Kind, Blind> {
         let deadline = self.settings.deadline;
         let found = self.kinds.find(&self.client, wanted, deadline).await;
         if let Err(Blind::Forbidden { .. }) = &found {
-            // Every authenticated user may read discovery, so this answer means that the credentials are
-            // refused.
+            // Every authenticated user may read discovery, so the data plane refused the credentials.
             self.denied.store(true, Ordering::Relaxed);
         }
         found
     }
 
-    /// Returns the watch of a kind; the first call starts it.
+    /// Returns the watch of a kind. The first call for a kind starts its watch.
     pub fn watch(&self, kind: &Kind) -> Arc<Watch> {
         let key = (kind.resource.group.clone(), kind.resource.kind.clone());
         let mut watches = lock(&self.watches);
         if let Some(watch) = watches.get(&key) {
             let is_gone = matches!(watch.sync(), Sync::Blind(Blind::NotServed { .. }));
-            // If the watched version is no longer served but another version is, a new watch replaces this one.
+            // If the data plane serves another version of the kind instead of the watched one, a new watch
+            // replaces this watch.
             if !is_gone || watch.kind == *kind {
                 return watch.clone();
             }
@@ -293,7 +292,7 @@ impl Plane {
         watch
     }
 
-    /// Drops the cached discovery of a kind, because it was wrong.
+    /// Removes the cached discovery of a kind, because it was wrong.
     pub fn doubt(&self, kind: &Kind) {
         self.kinds.forget(&kind.resource);
     }
@@ -309,7 +308,7 @@ impl Plane {
         }
     }
 
-    /// Reads an object from the data plane, not from the watch.
+    /// Reads an object from the data plane, not from the watch. None: the object does not exist.
     pub async fn read(
         &self,
         kind: &Kind,
@@ -364,8 +363,8 @@ impl Plane {
         Ok(live)
     }
 
-    /// Deletes an object, with uid and resourceVersion as preconditions: if the object changed or was
-    /// replaced, the answer is a conflict. Returns whether the object is gone.
+    /// Deletes an object. The uid and the resourceVersion are preconditions: the answer is a conflict if the
+    /// object changed or was replaced. Returns whether the object is gone.
     pub async fn delete(
         &self,
         kind: &Kind,
@@ -383,7 +382,7 @@ impl Plane {
         let api = self.api::<true>(kind, namespace);
         let answer = self.ask(api.delete(name, &params)).await;
         let gone = match answer {
-            // The answer is the object if it still exists.
+            // The server answers with the object if a finalizer keeps it.
             Ok(answer) => answer.is_right(),
             Err(error) if error.code() == Some(404) => true,
             Err(error) => return Err(error),
@@ -394,8 +393,8 @@ impl Plane {
         Ok(gone)
     }
 
-    /// Lists the objects of a kind that carry the uid of a release, from the data plane and not from the
-    /// watch.
+    /// Lists the objects of a kind whose label has the uid of a RenderedRelease, from the data plane and not
+    /// from the watch.
     pub async fn list(&self, kind: &Kind, owner: &Owner) -> Result<Vec<Identity>, Blind> {
         let selector = format!("{}={}", labels::RELEASE_UID, owner.uid);
         let api = self.every::<true>(kind);
@@ -416,7 +415,8 @@ impl Plane {
         Ok(found.collect())
     }
 
-    /// Returns an identifier of the cluster that does not depend on the connection.
+    /// Returns an identifier of the cluster that is equal for all connections to it: the uid of the namespace
+    /// kube-system. The identifier may be empty.
     pub async fn identity(&self) -> Result<&str, RequestError> {
         let identity = self.identity.get_or_try_init(|| async {
             let namespaces: Api<Namespace> = Api::all(self.client.clone());

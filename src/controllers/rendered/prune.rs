@@ -1,8 +1,8 @@
-//! Finds and deletes the stale objects of a release in a data plane.
+//! Finds and deletes the stale objects of a RenderedRelease in a data plane.
 //!
-//! An object is deleted only if the live state of every relevant kind is known and the object certainly
-//! belongs to the release. Each deletion has the uid and the resourceVersion as preconditions. Namespaces are
-//! never deleted.
+//! An object is deleted only if the controller can read the objects of every relevant kind and the object
+//! certainly belongs to the RenderedRelease. Each deletion has the uid and the resourceVersion as
+//! preconditions. Namespaces are never deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,34 +16,32 @@ use super::live::{Live, Owner};
 use super::plane::{Plane, RequestError};
 use crate::engine::diff::Identity;
 
-/// The maximum number of attempts to delete one object that other writers keep changing.
+/// The maximum number of attempts to delete an object that other writers keep changing.
 const ATTEMPTS: usize = 4;
 
-/// An object of a release in a data plane.
+/// An object of a RenderedRelease in a data plane.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// The kind.
     pub kind: Kind,
-    /// The group, kind, namespace and name.
     pub identity: Identity,
     /// The summary of the live object.
     pub live: Arc<Live>,
 }
 
-/// The objects of a release in a data plane, as far as they can be read.
+/// The objects of a RenderedRelease in a data plane, as far as they can be read.
 #[derive(Debug, Default)]
 pub struct Holdings {
-    /// The objects that certainly belong to the release.
+    /// The objects that certainly belong to the RenderedRelease.
     pub held: Vec<Held>,
-    /// The kinds whose objects are not known.
+    /// The kinds whose objects cannot be read.
     pub blind: Vec<Blind>,
     /// The kinds that were read.
     pub kinds: Vec<Kind>,
-    /// The kinds that the data plane does not serve and that were never applied, by group and name.
+    /// The kinds that the data plane does not serve and that were never applied, as group and kind.
     pub absent: Vec<(String, String)>,
 }
 
-/// Finds the objects of a release, in the kinds that it names and in the well-known kinds.
+/// Finds the objects of a RenderedRelease in its own kinds (`named`) and in the well-known kinds.
 pub async fn holdings(
     plane: &Plane,
     owner: &Owner,
@@ -71,8 +69,8 @@ pub async fn holdings(
     let mut holdings = Holdings::default();
     for ((kind, named), answer) in wanted.iter().zip(answers) {
         match answer {
-            // A data plane may not serve, for example, routes; a kind that was never applied cannot have
-            // stale objects.
+            // The data plane does not serve the kind, for example routes. No object of the kind was ever
+            // applied, so it cannot have stale objects.
             Err(Blind::NotServed { .. }) if !named.may_have_objects => {
                 holdings.absent.push(kind.clone());
             }
@@ -102,8 +100,8 @@ pub async fn holdings(
     holdings
 }
 
-/// Lists the objects of a release on the data plane itself, kind by kind, because a watch may be behind. An
-/// object is deleted only if the watch and this list both contain it.
+/// Lists the objects of a RenderedRelease with requests to the data plane, kind by kind, because a watch may
+/// be behind. The controller deletes an object only if both the watch and this list contain it.
 pub async fn confirm(
     plane: &Plane,
     owner: &Owner,
@@ -138,27 +136,27 @@ pub async fn confirm(
     }
 }
 
-/// Returns the objects that the release does not want.
+/// Returns the stale objects: those that are not in `wanted` and are not namespaces.
 pub fn stale(held: Vec<Held>, wanted: &BTreeSet<Identity>) -> Vec<Held> {
     held.into_iter()
         .filter(|held| !wanted.contains(&held.identity) && !is_namespace(&held.identity))
         .collect()
 }
 
-/// Returns whether an object is a namespace; its deletion would delete everything in it.
+/// Returns whether an object is a namespace. The controller never deletes one, because that would delete
+/// everything in it.
 pub fn is_namespace(identity: &Identity) -> bool {
     identity.group.is_empty() && identity.kind == "Namespace"
 }
 
 /// The result of the deletion of one object.
 pub struct Removal {
-    /// The object.
     pub held: Held,
     /// Whether the object is gone. False: its deletion is in progress.
     pub gone: Result<bool, RequestError>,
 }
 
-/// Deletes objects. Objects that are already being deleted are not deleted again.
+/// Deletes objects. Sends no request for objects that are already being deleted.
 pub async fn remove(plane: &Plane, owner: &Owner, objects: Vec<Held>) -> Vec<Removal> {
     let removals = futures::stream::iter(objects).map(|held| async move {
         let gone = match held.live.deleting {
@@ -177,7 +175,7 @@ async fn remove_one(plane: &Plane, owner: &Owner, held: &Held) -> Result<bool, R
     let mut attempt = 1;
     loop {
         match plane.delete(kind, identity, &live).await {
-            // The object changed since it was read: its owner is checked again.
+            // The object changed since it was read, so its owner is checked again.
             Err(error) if error.code() == Some(409) && attempt < ATTEMPTS => {}
             answer => return answer,
         }

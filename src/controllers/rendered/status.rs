@@ -1,5 +1,5 @@
-//! The status of a release after a pass: the inventory with the health of each resource, and the conditions.
-//! Pure functions.
+//! The status of a RenderedRelease after a pass: the inventory with the health of each resource, and the
+//! conditions. Pure functions.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ use crate::engine::diff::Identity;
 
 /// The maximum number of errors in a message.
 const LISTED: usize = 3;
-/// The longest text of one error, in characters: the message of a server can be long.
+/// The maximum length of one error text, in characters. The message of a server can be long.
 const CLIPPED: usize = 1_000;
 
 /// The status, the reason and the message of a condition.
 pub type Said = (Status, &'static str, String);
 
-/// Computes the status after a pass over a generation.
+/// Computes the status after a pass over the given generation of a RenderedRelease.
 pub fn after(
     before: &RenderedReleaseStatus,
     deployed: &Deployed,
@@ -44,8 +44,9 @@ pub fn after(
         let known = known.get(&held.identity).copied();
         leaving(held, known, now)
     });
-    // A resource that the pass did not read may still exist. A resource without a name, or of a kind that the
-    // data plane never served, was never applied.
+    // The inventory keeps a resource that the pass did not read, because its object may still exist. It drops
+    // a resource without a name or of a kind that the data plane never served, because that resource was
+    // never applied.
     let is_unseen = |entry: &&ResourceStatus| {
         let identity = identity(entry);
         let kind = (entry.group.clone(), entry.kind.clone());
@@ -110,7 +111,7 @@ pub fn set(
     condition::set(conditions, observation, now);
 }
 
-/// Returns whether the health of a resource is Progressing or Unknown.
+/// Returns whether the health of at least one resource is Progressing or Unknown.
 pub fn is_moving(status: &RenderedReleaseStatus) -> bool {
     let moves =
         |entry: &ResourceStatus| matches!(entry.health, Health::Progressing | Health::Unknown);
@@ -119,7 +120,7 @@ pub fn is_moving(status: &RenderedReleaseStatus) -> bool {
 
 fn entry(found: &Found, known: Option<&ResourceStatus>, now: Timestamp) -> ResourceStatus {
     let (health, message) = match (&found.problem, &found.live) {
-        // The old object may be healthy, but the failed apply is more important.
+        // The existing object may be healthy, but the failed apply is more important.
         (Some(problem), _) => (Health::Unknown, Some(format!("was not applied: {problem}"))),
         (None, Some((_, verdict))) => (verdict.health, verdict.message.clone()),
         (None, None) => (Health::Unknown, None),
@@ -182,7 +183,8 @@ fn parsed(live: &Live) -> Option<crate::api::Object> {
     serde_json::from_str(text).ok()
 }
 
-/// Returns the time at which a status was first seen: the recorded time, unless the status changed.
+/// Returns the time at which the status of a resource was first seen: the recorded time if the status is
+/// unchanged, else the current time.
 fn observed(
     status: &Option<crate::api::Object>,
     known: Option<&ResourceStatus>,
@@ -216,8 +218,7 @@ fn applied(deployed: &Deployed) -> Said {
     }
 }
 
-/// Returns why a resource is not applied yet: its object is being deleted, and cannot be applied again until it
-/// is gone.
+/// Returns why a resource is not applied yet: its old object is still being deleted. None: it is applied.
 fn awaited(found: &Found) -> Option<String> {
     let (live, _) = found.live.as_ref()?;
     live.deleting.then(|| {
@@ -261,7 +262,8 @@ fn pruned(pruned: &Pruned, left: &[Held]) -> Said {
     }
 }
 
-/// Returns the condition Ready: all resources of this generation are healthy. Stale objects are ignored.
+/// Returns the condition Ready. It is True if all resources of this generation are healthy; stale objects do
+/// not matter.
 fn ready(current: &[ResourceStatus], deployed: &Deployed) -> Said {
     if let (Status::False, reason, message) = applied(deployed) {
         return (Status::False, reason, message);
@@ -309,7 +311,7 @@ fn ready(current: &[ResourceStatus], deployed: &Deployed) -> Said {
     }
 }
 
-/// Joins the first few items, and adds the number of the others.
+/// Joins the first three items, and adds the number of the others.
 pub fn listed(items: &[String]) -> String {
     let clipped = |item: &String| item.chars().take(CLIPPED).collect::<String>();
     let shown: Vec<String> = items.iter().take(LISTED).map(clipped).collect();

@@ -1,4 +1,4 @@
-//! Triggers passes over releases when an object in a data plane changes.
+//! Triggers a pass over a RenderedRelease when one of its objects in a data plane changes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::RenderedRelease;
 
-/// Maps changes in a data plane to releases, and triggers their reconciles.
+/// Maps the changed objects of a data plane to RenderedReleases, and triggers their reconciles.
 pub struct Wakes {
     sender: UnboundedSender<ObjectRef<RenderedRelease>>,
     known: Mutex<Known>,
@@ -16,15 +16,15 @@ pub struct Wakes {
 
 #[derive(Default)]
 struct Known {
-    /// The releases by uid. The labels of an object contain the uid of its release, but not always the full
-    /// name.
+    /// The RenderedReleases by uid. The labels of an object contain the uid of its RenderedRelease, but not
+    /// always its full name.
     releases: HashMap<String, ObjectRef<RenderedRelease>>,
-    /// The uids of the releases that wait until all kinds can be read.
+    /// The uids of the RenderedReleases whose pass could not read all kinds.
     troubled: HashSet<String>,
 }
 
 impl Wakes {
-    /// Creates the map. The sender gets the releases to reconcile.
+    /// Creates the map. The sender gets the RenderedReleases to reconcile.
     pub fn new(sender: UnboundedSender<ObjectRef<RenderedRelease>>) -> Self {
         Self {
             sender,
@@ -32,19 +32,19 @@ impl Wakes {
         }
     }
 
-    /// Adds a release.
+    /// Adds a RenderedRelease to the map.
     pub fn remember(&self, uid: &str, release: ObjectRef<RenderedRelease>) {
         self.lock().releases.insert(uid.to_owned(), release);
     }
 
-    /// Removes a deleted release.
+    /// Removes a deleted RenderedRelease from the map.
     pub fn forget(&self, uid: &str) {
         let mut known = self.lock();
         known.releases.remove(uid);
         known.troubled.remove(uid);
     }
 
-    /// Sets whether a release waits until all kinds can be read.
+    /// Records whether the last pass over a RenderedRelease could not read all kinds.
     pub fn troubled(&self, uid: &str, is_troubled: bool) {
         let mut known = self.lock();
         match is_troubled {
@@ -53,15 +53,15 @@ impl Wakes {
         };
     }
 
-    /// Triggers a pass over a release.
+    /// Triggers a pass over a RenderedRelease.
     pub fn wake(&self, uid: &str) {
         if let Some(release) = self.lock().releases.get(uid) {
-            // The receiver is gone when the controller has stopped.
+            // A send fails only after the controller has stopped.
             let _ = self.sender.send(release.clone());
         }
     }
 
-    /// Triggers a pass over every release that waits until all kinds can be read.
+    /// Triggers a pass over every RenderedRelease whose last pass could not read all kinds.
     pub fn wake_troubled(&self) {
         let known = self.lock();
         for release in known

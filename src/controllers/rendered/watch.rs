@@ -1,7 +1,8 @@
-//! One watch per kind and data plane, over all objects with the label of the controller.
+//! A watch of all objects of one kind in one data plane that have the label of the controller.
 //!
-//! The watch provides the objects of a release without a request, and triggers a pass over the release when
-//! they change. The watch reports when it is not in sync: then an object that it does not show may still exist.
+//! The watch provides the objects of a RenderedRelease without a request, and triggers a pass over the
+//! RenderedRelease when they change. The watch reports when it is not in sync: then an object may exist
+//! although the watch does not show it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,9 +19,9 @@ use super::pause;
 use super::wakes::Wakes;
 use crate::api::labels;
 
-/// The first backoff after a failed watch, and the longest.
+/// The first and the longest backoff after a failed watch.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// How long the server keeps a watch, in seconds; a dead connection is noticed by then.
+/// How long the server keeps a watch connection, in seconds. A dead connection is noticed within this time.
 const LASTS: u32 = 120;
 
 /// The state of a watch.
@@ -43,16 +44,15 @@ struct Objects {
     by_release: HashMap<String, HashSet<Place>>,
 }
 
-/// An object, and the time when it was last seen.
+/// An object, and the time at which the watch or a request last saw it.
 #[derive(Clone)]
 struct Sighting {
     live: Arc<Live>,
     at: Instant,
 }
 
-/// The objects of one kind, as a watch shows them.
+/// The objects of one kind that a watch keeps in memory.
 pub struct Watch {
-    /// The kind.
     pub kind: Kind,
     objects: RwLock<Objects>,
     sync: watch::Sender<Sync>,
@@ -61,7 +61,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Creates a watch without objects; [`Watch::follow`] runs it.
+    /// Creates a watch without objects. [`Watch::follow`] runs it.
     pub fn new(kind: Kind, wakes: Arc<Wakes>) -> Self {
         Self {
             kind,
@@ -94,7 +94,7 @@ impl Watch {
         self.sync.borrow().clone()
     }
 
-    /// Returns an object, and how long ago it was last seen.
+    /// Returns an object, and the time since it was last seen.
     pub fn get(&self, namespace: &str, name: &str) -> Option<(Arc<Live>, Duration)> {
         let place = (namespace.to_owned(), name.to_owned());
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,8 @@ impl Watch {
         Some((sighting.live.clone(), sighting.at.elapsed()))
     }
 
-    /// Returns the objects that are labelled with the uid of a release, by namespace and name.
+    /// Returns the namespace, the name and the summary of each object whose label has the uid of a
+    /// RenderedRelease.
     pub fn labelled(&self, uid: &str) -> Vec<(String, String, Arc<Live>)> {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         let places = objects.by_release.get(uid).into_iter().flatten();
@@ -113,7 +114,8 @@ impl Watch {
         found.collect()
     }
 
-    /// Stores an object from the answer to a request, so that callers do not see an older state.
+    /// Stores an object from the answer to a request, so that callers do not get an older state from the
+    /// watch.
     pub fn learn(&self, namespace: &str, name: &str, live: Arc<Live>) {
         let place = (namespace.to_owned(), name.to_owned());
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
@@ -151,13 +153,14 @@ impl Watch {
                 tracing::warn!(kind = %self.kind.name(), error = %blind, "watch failed");
                 self.sync.send_replace(Sync::Blind(blind));
             }
-            // A failed watch starts with a new list; until then callers get the error.
+            // A failed watch starts again with a new list. Until that list is complete, callers get the
+            // error.
             tokio::time::sleep(pause::jittered(pause, &self.kind.name())).await;
             pause = (pause * 2).min(PAUSES.1);
         }
     }
 
-    /// Handles an event. Returns whether the event completed a list, so that the watch is in sync.
+    /// Handles an event. Returns whether the event completed a list; the watch is then in sync.
     fn take_in<const METADATA: bool>(
         &self,
         event: Event<Seen<METADATA>>,
@@ -244,8 +247,8 @@ impl Watch {
 }
 
 impl Objects {
-    /// Stores an object, unless a newer one is stored. Returns the releases for which a relevant field
-    /// changed.
+    /// Stores an object, unless a newer version of it is stored. Returns the uids of the RenderedReleases for
+    /// which a relevant field changed.
     fn put(&mut self, place: Place, live: Arc<Live>) -> Vec<String> {
         let at = Instant::now();
         let Some(known) = self.by_place.get_mut(&place) else {
@@ -301,8 +304,9 @@ impl Objects {
     }
 }
 
-/// Returns whether one version of an object is older than another. bowline's servers use numbers as
-/// resourceVersion; if a version is not a number, the later arrival is the newer one.
+/// Returns whether `one` is an older version of an object than `other`, by the numbers in their
+/// resourceVersion. If a resourceVersion is not a number, returns false: the version that arrived later is
+/// the newer one.
 fn is_older(one: &Live, other: &Live) -> bool {
     let number = |live: &Live| live.resource_version.parse::<u64>().ok();
     matches!((number(one), number(other)), (Some(one), Some(other)) if one < other)

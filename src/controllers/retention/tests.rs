@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{ComponentEnvSnapshot, Release, labels};
-use crate::controllers::testing::{Shop, release_of, start};
+use crate::testing::{Shop, release_of, start};
 
 async fn retention(shop: &Shop, retention: Value) {
     let patch = Patch::Merge(json!({"spec": {"retention": retention}}));
@@ -57,7 +57,7 @@ async fn a_new_release_lets_old_ones_go_that_nobody_needs() {
     shop.pin("dev", "cart-1").await;
     let (context, requests) = shop.context();
     let running = start(&context, run);
-    // Retention is not enabled.
+    // Retention is not enabled yet.
     shop.create(&release_of("4")).await;
     let key = Key::new("default", "cart-4");
     context
@@ -66,8 +66,8 @@ async fn a_new_release_lets_old_ones_go_that_nobody_needs() {
         .await;
     assert_eq!(requests.written(), 0);
 
-    // Kept: pinned, owned by git, or among the newest two. All others are deleted as soon as retention is
-    // enabled.
+    // The controller keeps releases that are pinned, that git owns, or that are the newest two. It deletes
+    // the others as soon as retention is enabled.
     retention(
         &shop,
         json!({"enabled": true, "keepReleases": 2, "minAge": "0s"}),
@@ -137,7 +137,8 @@ async fn every_release_stays_while_a_rendered_release_has_lost_its_pin() {
         json!({"enabled": true, "keepReleases": 1, "minAge": "0s"}),
     )
     .await;
-    // The kind ReleasePin was deleted and installed again: the controller keeps the running release.
+    // The kind ReleasePin was deleted and installed again. The RenderedRelease still exists, and the
+    // controller keeps its release.
     let rendered = json!({
         "apiVersion": "core.choreo.dev/v1", "kind": "Release",
         "metadata": {
@@ -162,11 +163,11 @@ async fn every_release_stays_while_a_rendered_release_has_lost_its_pin() {
     let refused = sweep(&shared, "default", &due).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the RenderedRelease cart-dev runs, and its ReleasePin does not exist"
+        "gc deletes nothing, because RenderedRelease cart-dev runs workloads and its ReleasePin does not exist"
     );
     assert_eq!(requests.written(), 0);
     assert_eq!(names::<Release>(&shop).await.len(), 3);
-    // With its ReleasePin, the others are deleted.
+    // When the ReleasePin exists again, the controller deletes the other releases.
     shop.pin("dev", "cart-1").await;
     let key = Key::new("default", "cart-dev");
     context.feed().when(|world| world.pin(&key).is_some()).await;

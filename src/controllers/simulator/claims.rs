@@ -1,4 +1,4 @@
-//! Simulates volume claims, Services and autoscalers: each gets what it requests.
+//! Simulates volume claims, Services and autoscalers: each one gets what its spec requests.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) fn service(scene: &Scene<'_>) -> Object {
     if !balanced || has_address {
         return status;
     }
-    // The address is from a range that is reserved for documentation.
+    // The address is in the range 203.0.113.0/24, which is reserved for documentation.
     let hash = digest::of_bytes(scene.name().as_bytes());
     let last = u8::from_str_radix(hash.get(..2).unwrap_or_default(), 16).unwrap_or_default();
     let address = format!("203.0.113.{last}");

@@ -7,7 +7,8 @@ use crate::api::{Object, digest};
 
 /// The number of simulated nodes.
 const NODES: i64 = 3;
-/// The condition that stores the revision of the replicas' template; a DaemonSet has no other field for it.
+/// The condition that stores the template revision of the replicas, because a DaemonSet has no status field
+/// for it.
 const REVISION: &str = "SimulatedRevision";
 
 pub(super) fn step(scene: &Scene<'_>) -> Object {
@@ -36,7 +37,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
             }
         }
     } else if scene.count("currentNumberScheduled") == NODES && updated < NODES {
-        // One replica at a time is replaced.
+        // Replaces one replica at a time.
         ready -= 1;
     }
     let scheduled = if begins { ready } else { NODES };

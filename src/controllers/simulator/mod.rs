@@ -1,8 +1,8 @@
 //! The simulator of an embedded data plane: it changes the status of workloads over seconds as a cluster
-//! would, although nothing runs.
+//! does, although no container runs.
 //!
-//! It is a controller: a client of the API like the others, and it runs with them. It writes the status and,
-//! once per object, the annotation `bowline.dev/simulated`, so that every screen can show that the object is
+//! The simulator is a controller, a client of the API like the others. It writes the status and, once per
+//! object, the annotation `bowline.dev/simulated`, so that every screen can show that the object is
 //! simulated. Pure functions compute the next step of a status. The status is the only state, so another
 //! process can continue.
 //!
@@ -51,7 +51,7 @@ use crate::connect::explain;
 /// The settings of the simulator.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The duration of a step, such as one replica becoming ready.
+    /// The duration of a step. In one step, for example, one replica becomes ready.
     pub step: Duration,
     /// Images that crash, in addition to those that DataPlanes list.
     pub faulty: Vec<String>,
@@ -68,9 +68,7 @@ impl Default for Settings {
 
 /// The inputs of a step.
 struct Scene<'a> {
-    /// The object.
     object: &'a Value,
-    /// The status of the object.
     status: Object,
     /// The images that crash.
     faulty: &'a [String],
@@ -78,10 +76,10 @@ struct Scene<'a> {
     now: &'a str,
 }
 
-/// Computes the status after one step; it is written if it differs.
+/// Computes the status after one step. The simulator writes the status if it differs.
 type Step = fn(&Scene<'_>) -> Object;
 
-/// A status could not be written.
+/// The failed write of a status.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", explain(.0))]
 struct Error(#[from] kube::Error);
@@ -136,8 +134,7 @@ async fn follow_faults(context: &Context, given: Vec<String>, sender: watch::Sen
     let changes = watcher(context.all::<DataPlane>(), watcher::Config::default())
         .default_backoff()
         .reflect(writer);
-    // The watch also reports the end of the first list. Before this event, the store does not have the listed
-    // objects.
+    // The stream also contains the event that ends the first list. Before that event, the store is empty.
     let mut changes = std::pin::pin!(changes);
     loop {
         if let Ok(None) = changes.try_next().await {
@@ -200,7 +197,7 @@ where
     .await;
 }
 
-/// Takes the next step of an object, if it is time.
+/// Takes the next step of an object, if the step is due.
 async fn go_on<K>(object: Arc<K>, stage: Arc<Stage>, step: Step) -> Result<Action, Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -267,7 +264,7 @@ where
                 .await,
         )?;
     }
-    // A merge patch keeps the fields that it does not name.
+    // A merge patch keeps the fields that it does not name, so removed fields are set to null.
     let gone = before
         .into_iter()
         .filter(|(field, _)| !next.contains_key(field));
@@ -280,7 +277,7 @@ where
     )
 }
 
-/// Ignores the errors for a deleted or replaced object, because it needs no further step.
+/// Ignores the error for a deleted or replaced object, because that object needs no further step.
 fn settle<T>(answer: Result<T, kube::Error>) -> Result<(), Error> {
     match answer {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
@@ -356,7 +353,7 @@ fn matches(faulty: &str, image: &str) -> bool {
     }
 }
 
-/// Sets a condition of a status; its transition time changes only with its status.
+/// Sets a condition of a status. The transition time changes only if the status of the condition changes.
 fn condition(status: &mut Object, now: &str, type_: &str, is: &str, reason: &str, message: &str) {
     let list = status.entry("conditions").or_insert_with(|| json!([]));
     let Value::Array(list) = list else {
@@ -385,8 +382,8 @@ fn said<'a>(status: &'a Object, type_: &str) -> Option<(&'a str, &'a str, &'a st
     Some((text("status"), text("reason"), text("message")))
 }
 
-/// Sets a condition that reports crashing containers, in the form of a Deployment's condition Progressing, on a
-/// workload whose kind has no conditions.
+/// Sets a condition that reports crashing containers. It has the form of a Deployment's condition
+/// Progressing, and is for workloads whose kind has no conditions of its own.
 fn crashing(status: &mut Object, scene: &Scene<'_>, crash: Option<(String, String)>) {
     let (is, reason, message) = match crash {
         Some((container, image)) => (
@@ -399,7 +396,7 @@ fn crashing(status: &mut Object, scene: &Scene<'_>, crash: Option<(String, Strin
     condition(status, scene.now, "Progressing", is, reason, &message);
 }
 
-/// Writes a count as the controllers of a cluster do: zero is left out.
+/// Writes a count. Zero removes the field, as the controllers of a cluster do.
 fn put(status: &mut Object, field: &str, count: i64) {
     match count {
         0 => status.remove(field),

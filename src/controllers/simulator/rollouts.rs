@@ -1,4 +1,4 @@
-//! Simulates Deployments: new replicas are added one by one, and old ones are removed as new ones become ready.
+//! Simulates Deployments: adds new replicas one by one, and removes an old replica when a new one is ready.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
         ["replicas", "updatedReplicas", "readyReplicas"].map(|field| scene.count(field));
     let begins = is_new || scene.count("observedGeneration") < scene.generation();
     if is_new {
-        // Old replicas that are not ready are removed first, as in a cluster.
+        // As in a cluster, the old replicas that are not ready are removed first.
         let recreate = scene.spec("/strategy/type").and_then(Value::as_str) == Some("Recreate");
         ready = if recreate { 0 } else { ready };
         (all, updated) = (ready, 0);
@@ -71,7 +71,7 @@ fn tell(
 ) {
     let wanted = scene.number("/replicas", 1);
     let available = status.get("availableReplicas").and_then(Value::as_i64);
-    // A quarter of the replicas may be unavailable, as by default.
+    // As by default in a cluster, a quarter of the replicas may be unavailable.
     let (is, reason, message) = match available.unwrap_or_default() >= wanted - wanted / 4 {
         true => (
             "True",
@@ -105,7 +105,7 @@ fn tell(
     condition(status, scene.now, PROGRESSING, is, reason, &message);
 }
 
-/// Returns the name of the ReplicaSet of the current template, as conditions name it.
+/// Returns the text that conditions use for the ReplicaSet of the current template.
 fn replica_set(scene: &Scene<'_>) -> String {
     let hash = digest::of(&scene.spec("/template"));
     let hash: String = hash.chars().take(10).collect();

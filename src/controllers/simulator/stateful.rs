@@ -1,4 +1,4 @@
-//! Simulates StatefulSets: replicas are added and replaced one at a time, the last one first.
+//! Simulates StatefulSets: adds and replaces replicas one at a time. Replaces the last replica first.
 
 use serde_json::Value;
 
@@ -19,8 +19,8 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
     let [mut all, mut updated, mut ready] =
         ["replicas", "updatedReplicas", "readyReplicas"].map(|field| scene.count(field));
     if is_new {
-        // If the template changes during a rollout, the rollout starts again; if it changes back, the
-        // replicas that were not replaced are up to date.
+        // If the template changes during a rollout, the rollout starts again. If the template changes back,
+        // the replicas that still have the old revision are up to date.
         updated = if current == revision { ready } else { 0 };
     }
     let begins = is_new || scene.count("observedGeneration") < scene.generation();
@@ -42,7 +42,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
     } else if all > wanted {
         (all, ready, updated) = (wanted, wanted, updated.min(wanted));
     } else if updated < wanted {
-        // One replica at a time is replaced.
+        // Replaces one replica at a time.
         match first {
             true => updated = wanted,
             false => ready -= 1,
@@ -50,7 +50,7 @@ pub(super) fn step(scene: &Scene<'_>) -> Object {
     }
     let is_done = !begins && (all, updated, ready) == (wanted, wanted, wanted);
     status.insert("observedGeneration".to_owned(), scene.generation().into());
-    // These two fields are always present.
+    // Unlike the other counts, these two fields are written even if they are zero.
     status.insert("replicas".to_owned(), all.into());
     status.insert("availableReplicas".to_owned(), ready.into());
     put(&mut status, "readyReplicas", ready);

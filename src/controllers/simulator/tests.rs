@@ -1,4 +1,4 @@
-//! Steps of the simulator. Every rollout comes to an end.
+//! The steps of the simulator for each kind. Every rollout ends.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::api::choreo::rendered::Health;
 use crate::engine::health::{self, Facts};
 
-/// An object that takes steps until its status no longer changes.
+/// An object, and the steps that its status took until it no longer changed.
 struct Played {
     object: Value,
     status: Object,
@@ -136,7 +136,8 @@ fn a_faulty_image_crashes_and_the_old_replicas_stay() {
         message.starts_with("3 of 3 ready, CrashLoopBackOff: container main, image web:v2"),
         "{message}"
     );
-    // The old image, or an image that is no longer faulty: both continue the rollout.
+    // Two repairs: the user sets the old image again, or the image is no longer faulty. Both continue the
+    // rollout.
     let mut back = Played {
         object: web.object.clone(),
         status: web.status.clone(),

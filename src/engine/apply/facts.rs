@@ -1,5 +1,5 @@
-//! Reads the facts of a plan again, from the server and not from a watch. Checks whether each fact
-//! is still true, and if a fact is not, describes who changed what.
+//! Reads the facts of a plan again: from the server, not from a watch. If a fact is no longer true, describes
+//! the difference and who changed the object.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,8 +13,7 @@ use crate::engine::repeat::repeat;
 use crate::engine::subject::Kind;
 use crate::engine::world::{Key, World};
 
-/// The current state of the subjects of some changes, and of the objects that the facts of these
-/// changes are about.
+/// The live subjects of some changes, and the live objects that the facts of these changes are about.
 #[derive(Default)]
 pub(super) struct Now {
     world: World,
@@ -22,8 +21,7 @@ pub(super) struct Now {
 }
 
 impl Now {
-    /// Reads the subjects of the changes, and the objects that their facts are about, each of these
-    /// objects once.
+    /// Reads the subjects of `changes`, and each object of their facts once.
     pub(super) async fn read<'c>(
         client: &Client,
         changes: impl IntoIterator<Item = &'c Change>,
@@ -36,7 +34,7 @@ impl Now {
                     fact.read(client, &mut now.world).await?;
                 }
             }
-            // Read the subject after its facts: if a fact about the subject is no longer true, the
+            // The subject is read after its facts. So if a fact about the subject changes in between, the
             // subject that is read here has changed too.
             let (kind, key) = (change.subject.kind, change.key());
             let resource = (kind.resource)();
@@ -49,20 +47,20 @@ impl Now {
         Ok(now)
     }
 
-    /// Returns the current subject of a change; None if it does not exist.
+    /// Returns the live subject of a change; None if it does not exist.
     pub(super) fn object(&self, change: &Change) -> Option<&DynamicObject> {
         let key = (change.subject.kind.name, change.key().clone());
         self.subjects.get(&key)
     }
 
-    /// Returns whether the subject of a change differs from the state that the plan expects, in the
-    /// fields that a plan depends on.
+    /// Returns whether the live subject differs from plan time in uid, revision or a field that the plan
+    /// depends on.
     pub(super) fn has_moved(&self, change: &Change) -> bool {
         let kind = change.subject.kind;
         self.object(change).and_then(|object| kind.expected(object)) != change.expected
     }
 
-    /// Returns whether the plan itself made the last change of the subject.
+    /// Returns whether this plan made the newest change of the subject.
     pub(super) fn is_of(&self, plan: &Plan, change: &Change) -> bool {
         let kind = change.subject.kind;
         let object = self.object(change);
@@ -70,7 +68,7 @@ impl Now {
         operation.is_some_and(|operation| operation.id == plan.operation)
     }
 
-    /// Describes the first fact of a change that is no longer true; None if all are true.
+    /// Describes the first fact of a change that is no longer true; None if all facts are true.
     pub(super) fn broken(&self, change: &Change, at: Timestamp) -> Option<String> {
         if self.has_moved(change) {
             return Some(changed(change, self.object(change), at));
@@ -81,7 +79,7 @@ impl Now {
     }
 }
 
-/// Describes a change of the subject by somebody else, with author and time.
+/// Describes how another user or tool changed the subject after plan time, with author and time.
 pub(super) fn changed(change: &Change, object: Option<&DynamicObject>, at: Timestamp) -> String {
     let name = &change.key().name;
     let Some(object) = object else {
@@ -101,8 +99,8 @@ pub(super) fn changed(change: &Change, object: Option<&DynamicObject>, at: Times
     format!("{name} {what} {content}{by}")
 }
 
-/// Returns the author and time of the last change of an object's spec: from its operation, or else from
-/// its managed fields.
+/// Returns the author and the time of the newest change of an object's spec: from its operation annotation,
+/// or else from its managed fields.
 fn by_whom(kind: &Kind, object: &DynamicObject) -> String {
     let operation = kind.operation(object);
     let managers = object.metadata.managed_fields.iter().flatten();
@@ -113,8 +111,8 @@ fn by_whom(kind: &Kind, object: &DynamicObject) -> String {
             .as_deref()
             .unwrap_or_default()
             .is_empty();
-        // The times are whole seconds. Of two managers with equal times, take the one that owns the
-        // main field.
+        // Managed fields have times in whole seconds. If two managers have the same time, the manager of the
+        // main field made the change.
         let mut path = kind.main_field.iter().skip(1);
         let owns = path.try_fold(spec, |fields, step| fields.get(format!("f:{step}")));
         whole.then(|| (manager.time.clone(), owns.is_some(), manager))

@@ -1,10 +1,9 @@
-//! Applies a plan: reads its facts again, places its claims, publishes the subject by compare-and-swap, and
-//! writes the audit entry.
+//! Applies a plan. For each change: reads its facts again, places its claims, publishes the subject by
+//! compare-and-swap, and writes the audit entry.
 //!
-//! This module makes no change twice, never reports a completed change as failed, and writes
-//! nothing if a fact of the plan has changed: the error then names the changed fact and the author
-//! of that change. A write of the subject's status between the read and the write of this module is
-//! not such a change.
+//! No change is made twice, and a change that was made is never reported as failed. If a fact has changed,
+//! `apply` writes nothing and returns an error with that fact and the author of the change. A concurrent
+//! write of the subject's status changes no fact.
 
 mod facts;
 mod publish;
@@ -25,67 +24,62 @@ use crate::connect::explain;
 use facts::Now;
 use publish::{Publication, Published};
 
-/// The result of the change of one subject.
+/// The result of a change that was made or was not needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// The subject has this generation now.
+    /// The change was made. Contains the new revision of the subject.
     Done(i64),
-    /// The subject has this generation now, but its audit entry could not be written. The next change of
-    /// the subject, or the controller, writes the entry.
+    /// The change was made, but its audit entry could not be written. The next change of the subject, or the
+    /// controller, writes the entry. Contains the new revision and the error.
     Unrecorded(i64, String),
-    /// Our change gave the subject this generation, and somebody has changed the subject since.
+    /// The change was made, and afterwards somebody else changed the subject.
     Superseded {
-        /// The generation of the subject after our change.
+        /// The revision that this change made.
         revision: i64,
-        /// The later change, with author and time.
+        /// The later change, as text with author and time.
         by: String,
     },
-    /// The subject already had the desired state.
+    /// The subject already had the desired state, so nothing was written.
     Unchanged,
 }
 
-/// The reason why a change was not made.
+/// The reason why a change failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// A fact of the plan has changed.
+    /// A fact of the plan is no longer true, so the change was not made.
     #[error("{what}, so nothing was changed")]
     Stale {
-        /// The changed fact, with author and time.
+        /// The changed fact, as text with author and time.
         what: String,
     },
-    /// The change is part of a set, and was not started.
+    /// The change was not started, because of another change of the plan or because the user aborted the
+    /// plan.
     #[error("not started: {why}")]
-    NotBegun {
-        /// The reason why the change was not started.
-        why: &'static str,
-    },
-    /// The environment requires a reason.
+    NotBegun { why: &'static str },
+    /// The environment requires a reason, and the plan has none.
     #[error("{environment} requires a reason for every change, so nothing was changed")]
-    NoReason {
-        /// The name of the environment.
-        environment: String,
-    },
-    /// An object of the change cannot be claimed.
+    NoReason { environment: String },
+    /// An object that the change refers to could not be claimed.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    /// It is unknown whether the change was made.
+    /// The server did not answer the write, so nobody knows whether the change was made.
     #[error(
         "the target did not answer {ATTEMPTS} times, so it is not known whether {subject} was changed: {}",
         explain(.error)
     )]
     Unknown {
-        /// The name of the subject.
         subject: String,
         /// The error of the last attempt.
         error: kube::Error,
     },
-    /// The answer was lost, and a later change of the subject hides whether the change was made.
-    #[error("{what}; it is not known whether this was before or after our change")]
+    /// The server did not answer the write, and a later change of the subject hides whether this change was
+    /// made.
+    #[error("{what}; it is not known whether this was before or after your change")]
     Overtaken {
-        /// The later change, with author and time.
+        /// The later change, as text with author and time.
         what: String,
     },
-    /// The target refused the request.
+    /// The server refused a request.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
@@ -97,7 +91,7 @@ impl ApplyError {
     }
 }
 
-/// Makes the change of one subject.
+/// Makes one change of a plan.
 pub async fn apply(
     client: &Client,
     plan: &Plan,
@@ -126,7 +120,7 @@ pub async fn apply(
         at,
     };
     if now.has_moved(change) {
-        // An earlier run of the same plan may have made this change.
+        // If a retry runs the same plan, the first run may have made this change.
         let published = publication
             .settle(now.object(change).cloned(), false)
             .await?;
@@ -140,10 +134,10 @@ pub async fn apply(
     Ok(recorded(&publication, published).await)
 }
 
-/// Makes the changes of a plan, one after the other, each with its own result.
+/// Makes the changes of a plan, one after the other. Each change has its own result.
 ///
-/// Reads the facts of all changes again before the first write: if one has changed, it makes no change.
-/// It also starts no change after `abort` is set.
+/// First reads the facts of all changes: if one is no longer true, makes no change at all. Starts no further
+/// change after `abort` is set.
 pub async fn apply_all(
     client: &Client,
     plan: &Plan,
@@ -178,22 +172,21 @@ pub async fn apply_all(
     results
 }
 
-/// Describes for each change its first fact that is no longer true; None for a change without such
-/// a fact. The list is empty if the plan makes fewer than two changes.
+/// Returns one item per change: the description of its first fact that is no longer true, or None if all are
+/// true. The list is empty if the plan makes fewer than two changes.
 async fn check(
     client: &Client,
     plan: &Plan,
     clock: Clock<'_>,
 ) -> Result<Vec<Option<String>>, kube::Error> {
     let changing: Vec<&Change> = plan.changing().collect();
-    // If the plan makes a single change, `apply` checks its facts.
+    // `apply` checks the facts of a single change itself.
     if changing.len() < 2 {
         return Ok(Vec::new());
     }
     let now = Now::read(client, changing).await?;
     let at = clock();
-    // If an earlier run of this plan has made the change already, `apply` finds out the result
-    // later.
+    // If a first run of this plan has already made the change, `apply` finds that result later.
     let broken = |change: &Change| match change.unchanged || now.is_of(plan, change) {
         true => None,
         false => now.broken(change, at),
@@ -201,7 +194,8 @@ async fn check(
     Ok(plan.changes.iter().map(broken).collect())
 }
 
-/// Describes the changed facts of a plan that another module publishes, at most one per change.
+/// Describes the facts of a plan that are no longer true, at most one per change. For a plan that is
+/// published as a commit.
 pub async fn broken(
     client: &Client,
     plan: &Plan,
@@ -214,17 +208,17 @@ pub async fn broken(
     Ok(broken.collect())
 }
 
-/// Writes the missing audit entries of a subject that the plan does not change: the last writer of
-/// the subject may have stopped before it wrote the entry.
+/// Writes the missing audit entries of a subject that already has the desired state. The writer of its last
+/// change may have stopped before it wrote the entry.
 async fn complete(client: &Client, kind: &'static Kind, object: &DynamicObject, at: Timestamp) {
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
     if let Ok(audit) = AuditWriter::for_kind(client, namespace, kind, at).await {
-        // If this fails, the next change of the subject or the controller writes the entries.
+        // After an error here, the next change of the subject or the controller writes the entries.
         let _ = audit.record(kind, object).await;
     }
 }
 
-/// Writes the audit entry of a published change.
+/// Writes the audit entry of a published change, and returns the result.
 async fn recorded(publication: &Publication<'_>, published: Published) -> Applied {
     let (audit, kind) = (&publication.audit, publication.change.subject.kind);
     let number = |object: &DynamicObject| kind.number(object).unwrap_or_default();

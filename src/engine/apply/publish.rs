@@ -1,10 +1,9 @@
-//! The publishing write: compare-and-swap of a subject on its uid and its generation.
+//! Publishes a change: writes the subject by compare-and-swap on its uid and its revision.
 //!
-//! The write is a JSON patch that tests the uid and the generation, so the server does the
-//! comparison. If somebody writes the status or an annotation at the same time, the server itself
-//! applies the patch again. If an answer is lost, bowline looks for the operation of the plan in
-//! three places: on the subject, in the annotation that stays on the subject after a later edit,
-//! and in the audit entry that the next writer has written.
+//! The write is a JSON patch that tests the uid and the revision, so the server compares them. A concurrent
+//! write of the status or of an annotation does not fail these tests. If the server does not answer, this
+//! module looks for the operation of the plan: in the newest operation of the subject, in the operation
+//! annotation that a later edit leaves on the subject, and in the audit entry of the revision.
 
 use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
@@ -25,44 +24,44 @@ use crate::engine::plan::{Change, Plan};
 use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause};
 use crate::engine::subject::Numbering;
 
-/// One change that is being published.
+/// One change of a plan while it is being published.
 pub(super) struct Publication<'a> {
     pub(super) api: Api<DynamicObject>,
     pub(super) audit: AuditWriter,
     pub(super) plan: &'a Plan,
     pub(super) change: &'a Change,
-    /// The time at which the change started; all attempts use this time.
+    /// The time at which the change started. All attempts use the same time.
     pub(super) at: Timestamp,
 }
 
-/// A published change.
+/// The state of the subject after this plan's change was made.
 pub(super) enum Published {
-    /// The subject has our change.
+    /// The change is the newest one of the subject.
     Ours(Box<DynamicObject>),
-    /// The subject had our change, and somebody has changed it since.
+    /// Somebody else changed the subject after this plan's change.
     Overwritten {
-        /// The subject as it was after our change, with only the fields that its audit entry needs.
+        /// The subject as this plan's change left it, with only the fields that the audit entry needs.
         ours: Box<DynamicObject>,
-        /// The later change, with author and time.
+        /// The later change, as text with author and time.
         by: String,
-        /// The current subject; None if it was deleted.
+        /// The live subject; None if somebody deleted it.
         object: Option<Box<DynamicObject>>,
     },
 }
 
-/// The result of one attempt.
+/// The result of one attempt to write.
 enum Step {
     Done(Published),
-    /// The subject changed: read it again.
+    /// The subject changed between the read and the write. The next attempt reads it again.
     Again,
-    /// The subject could not be read.
+    /// The server did not answer the read of the subject.
     Unread(kube::Error),
-    /// It is unknown whether the write was made.
+    /// The server did not answer the write, so it may have been made.
     Unanswered(kube::Error),
 }
 
 impl Publication<'_> {
-    /// Writes the change exactly once, and retries until the result is known.
+    /// Writes the change exactly once. Retries until the result is known, at most [`ATTEMPTS`] times.
     pub(super) async fn publish(
         &self,
         claims: &mut Claims<'_>,
@@ -92,8 +91,7 @@ impl Publication<'_> {
         })
     }
 
-    /// Converts an error of the target to `Unknown` if `doubt` is set: an earlier write got no
-    /// answer and may have been made.
+    /// Converts an error: if `doubt` is true, an earlier write got no answer, so the result is unknown.
     fn after(&self, doubt: bool, error: ApplyError) -> ApplyError {
         match error {
             ApplyError::Target(error) if doubt => ApplyError::Unknown {
@@ -133,7 +131,7 @@ impl Publication<'_> {
                 self.api.create(&params, &self.made()).await
             }
             Some(object) => {
-                // The previous change needs its audit entry before the next change.
+                // The audit entry of the previous change must exist before the next change.
                 let newest = self.audit.record(self.change.subject.kind, object).await?;
                 let patch = self.patch(object, newest.as_ref().map(audit::link));
                 let again = refused.as_ref() == Some(&patch);
@@ -144,8 +142,9 @@ impl Publication<'_> {
                 let name = &self.change.key().name;
                 let json: Patch<()> = Patch::Json(patch.clone());
                 match self.api.patch(name, &params, &json).await {
-                    // A test of the patch failed because the subject changed; if the same patch fails
-                    // again, a rule refuses it.
+                    // Status 422 has two causes. The subject changed, so a test in the patch failed: the next
+                    // attempt builds a new patch. If the next patch is the same, a rule of the server refuses
+                    // it.
                     Err(kube::Error::Api(status)) if status.code == 422 && !again => {
                         *refused = Some(patch);
                         return Ok(Step::Again);
@@ -168,10 +167,10 @@ impl Publication<'_> {
         operation.is_some_and(|operation| operation.id == self.plan.operation)
     }
 
-    /// Finds the result of the change for a subject that is not in the state of the plan.
+    /// Finds out whether the change was made, if the subject is no longer in the state of plan time.
     ///
-    /// `doubt` is true if a write was sent and not answered. In that case, the error says that the
-    /// change was not made only if this is certain.
+    /// `doubt` is true if a write got no answer. Then the result is [`ApplyError::Stale`] only if the change
+    /// was certainly not made.
     pub(super) async fn settle(
         &self,
         known: Option<DynamicObject>,
@@ -207,9 +206,8 @@ impl Publication<'_> {
                 object: known.map(Box::new),
             });
         }
-        // Our change was certainly not made if the audit entry of our revision has another
-        // operation, or if the subject is not past our revision, so that no later change hides
-        // ours.
+        // The change was certainly not made in two cases: the audit entry of its revision has another
+        // operation; or the subject has no later revision that could hide the change.
         let of_another = entry.is_some_and(|entry| entry.spec.gap.is_none())
             || known.as_ref().is_some_and(|object| {
                 object.uid() == uid && kind.number(object).unwrap_or_default() <= revision
@@ -220,8 +218,8 @@ impl Publication<'_> {
         }
     }
 
-    /// Finds our operation in the annotation of a subject that was edited after our change: an edit
-    /// keeps the annotation. Returns the text of the annotation.
+    /// Returns the operation annotation of an object if it describes this change. An edit by another tool
+    /// leaves the annotation on the object.
     fn left_on(&self, object: &DynamicObject) -> Option<String> {
         let left = object.annotations().get(labels::OPERATION)?;
         let operation: Operation = serde_json::from_str(left).ok()?;
@@ -230,7 +228,7 @@ impl Publication<'_> {
         ours.then(|| left.clone())
     }
 
-    /// Returns the subject with our change, for the audit entry.
+    /// Returns the subject as this change left it, for the audit entry.
     fn as_made(&self, uid: Option<String>, operation: Option<String>) -> DynamicObject {
         let mut object = self.made();
         let annotations = object.annotations_mut();
@@ -246,9 +244,8 @@ impl Publication<'_> {
 
     fn operation(&self) -> String {
         let (plan, change) = (self.plan, self.change);
-        // The actor and the earlier holds are recorded only for a kind that is numbered by an
-        // annotation. For a kind that is numbered by generations, an AuditEntry or a policy keeps
-        // them.
+        // For a kind that is numbered by an annotation, this record keeps the actor and the holds before the
+        // change. For a kind that is numbered by generation, an AuditEntry or a policy keeps them.
         let counts = self.counter().is_some();
         let operation = Operation {
             id: plan.operation.clone(),
@@ -269,7 +266,8 @@ impl Publication<'_> {
         operation.to_annotation()
     }
 
-    /// Returns the annotation that counts the changes, if the kind has one, and its value after the change.
+    /// Returns the annotation that numbers the revisions, with its value after the change; None if the kind
+    /// is numbered by generation.
     fn counter(&self) -> Option<(&'static str, String)> {
         match self.change.subject.kind.numbering {
             Numbering::Generation => None,
@@ -277,7 +275,7 @@ impl Publication<'_> {
         }
     }
 
-    /// Returns an object with the fields of the change and our operation.
+    /// Returns the object to create: the fields of the change, and the operation annotation.
     fn made(&self) -> DynamicObject {
         let mut object = self.change.object();
         let operation = self.operation();
@@ -290,8 +288,8 @@ impl Publication<'_> {
         object
     }
 
-    /// Builds the patch of an existing subject. The patch tests the uid, and also the generation or
-    /// the fields that the plan depends on.
+    /// Builds the JSON patch of an existing subject. It tests the uid, and the generation or the fields that
+    /// the plan depends on.
     fn patch(&self, object: &DynamicObject, head: Option<String>) -> json_patch::Patch {
         let mut patch = Operations::default();
         let metadata = &object.metadata;
@@ -312,7 +310,8 @@ impl Publication<'_> {
             }
         };
         if metadata.annotations.is_none() {
-            // Annotations that somebody adds at the same time must not be lost.
+            // The test makes the patch fail if somebody else adds annotations now; the map `{}` would delete
+            // them.
             patch.test(&["metadata", "annotations"], Value::Null);
             patch.add(&["metadata", "annotations"], json!({}));
         }
@@ -345,13 +344,12 @@ impl Publication<'_> {
     }
 }
 
-/// Returns whether two values mean the same: a server may write a time in another form.
+/// Returns whether two values are equal after parsing: a server may write the times in holds in another form.
 fn is_same(is: &Value, wanted: &Value) -> bool {
     let holds = |value: &Value| serde_json::from_value::<Vec<Hold>>(value.clone()).ok();
     is == wanted || (is.is_array() && holds(is).is_some_and(|is| Some(is) == holds(wanted)))
 }
 
-/// The operations of a JSON patch.
 #[derive(Default)]
 struct Operations(Vec<PatchOperation>);
 

@@ -1,31 +1,33 @@
-//! Audit entries, sorted into their chains.
+//! Sorts audit entries into chains: one chain per subject, and one per component for the actions on its
+//! releases.
 
 use std::collections::BTreeMap;
 
 use crate::api::bowline::audit::{AuditEntry, COMPONENT, Subject};
 
-/// The entries of one subject, or of the releases of one component.
+/// The audit entries of one subject, or of all releases of one component.
 #[derive(Clone, Debug)]
 pub struct Chain<'a> {
-    /// The subject or component of the chain.
+    /// The subject of the entries; for a chain about releases, the component.
     pub subject: &'a Subject,
-    /// The newest checkpoint, which replaces all entries that retention removed.
+    /// The newest checkpoint; None if retention has removed no entries. It replaces all entries up to its
+    /// revision.
     pub root: Option<&'a AuditEntry>,
-    /// The entries after the checkpoint, by revision.
+    /// The entries after the checkpoint, sorted by revision.
     pub entries: Vec<&'a AuditEntry>,
-    /// Entries that the checkpoint replaces and that are not deleted yet.
+    /// Entries that the checkpoint replaces and that retention has not deleted yet.
     pub leftovers: Vec<&'a AuditEntry>,
-    /// Entries that were written after somebody else had recorded their revision as part of a gap.
+    /// Entries that arrived late: another writer had already recorded their revisions as a gap.
     pub late: Vec<&'a AuditEntry>,
 }
 
 impl<'a> Chain<'a> {
-    /// Returns the newest entry, which the next entry links to.
+    /// Returns the newest entry. The next entry of the chain must contain its hash.
     pub fn newest(&self) -> Option<&'a AuditEntry> {
         self.entries.last().copied().or(self.root)
     }
 
-    /// Returns all existing entries by revision, including the late entries.
+    /// Returns all entries of the chain, sorted by revision, with the leftover and the late entries.
     pub fn all(&self) -> Vec<&'a AuditEntry> {
         let mut all: Vec<&AuditEntry> = self.leftovers.clone();
         all.extend(self.root);
@@ -36,8 +38,8 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Returns the sort key of an entry. A checkpoint comes after the entry of its revision, which it
-/// replaces.
+/// Returns the sort key of an entry. A checkpoint comes after the entry with the same revision, because it
+/// replaces that entry.
 fn place(entry: &AuditEntry) -> (i64, bool, Option<&str>) {
     (
         entry.spec.revision,
@@ -46,13 +48,13 @@ fn place(entry: &AuditEntry) -> (i64, bool, Option<&str>) {
     )
 }
 
-/// Returns the first revision of an entry: a gap has several.
+/// Returns the first revision that an entry covers. Only a gap entry covers several revisions.
 pub(super) fn first(entry: &AuditEntry) -> i64 {
     let gap = entry.spec.gap.as_ref();
     gap.map_or(entry.spec.revision, |gap| gap.first)
 }
 
-/// Sorts entries into chains: subjects first, by name and uid, then components.
+/// Sorts entries into chains. Chains of subjects come first, by name and uid; then chains of components.
 pub fn chains(entries: &[AuditEntry]) -> Vec<Chain<'_>> {
     let mut groups: BTreeMap<(bool, &str, Option<&str>), Vec<&AuditEntry>> = BTreeMap::new();
     for entry in entries {

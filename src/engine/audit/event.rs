@@ -1,5 +1,5 @@
-//! The record of a change on a cluster without AuditEntries: an Event of the subject. The subject itself keeps
-//! the newest operation in an annotation.
+//! Records a change on a cluster without AuditEntries: as an Event of the subject. The newest operation also
+//! stands in an annotation of the subject.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
@@ -12,8 +12,8 @@ use crate::api::operation::Operation;
 use crate::engine::repeat::repeat;
 use crate::engine::subject::Kind;
 
-/// Writes the Event of the newest change of a subject. The name of the Event contains the
-/// operation, so a repeated request writes no second Event.
+/// Writes the Event of the newest change of a subject. The name of the Event contains the operation id, so a
+/// retry writes no second Event.
 pub(super) async fn record(
     events: &Api<Event>,
     kind: &'static Kind,

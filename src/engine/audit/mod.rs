@@ -1,8 +1,8 @@
-//! Chains of audit entries: builds the next entry, and verifies that no entry was changed.
+//! Audit entries in chains: builds the next entry of a chain, and verifies that nobody changed an entry.
 //!
-//! Pure functions over values, so that tests can use tables: no function of this module reads or
-//! writes the API. A caller builds an entry with [`missing`] or [`of_release`] and creates it under
-//! its name. If the name exists, another client was first, and the caller reads the chain again.
+//! The functions are pure; [`AuditWriter`] writes to the API. A caller builds an entry with [`missing`] or
+//! [`of_release`] and creates it under its name. If the name already exists, another writer was faster, and
+//! the caller reads the chain again.
 
 mod chain;
 mod event;
@@ -17,7 +17,7 @@ pub use record::{NotStored, OnRelease, Recorder, missing, of_release};
 pub use retention::{Retired, checkpoint};
 pub use timeline::{Row, Span, document, markdown, timeline};
 pub use verify::{ChainSummary, Finding, Live, Severity, Verdict, flaws, read, verify};
-pub use writer::{AuditWriter, has_entries};
+pub use writer::{AuditWriter, EntriesOf};
 
 use kube::ResourceExt;
 use serde_json::json;
@@ -25,8 +25,8 @@ use serde_json::json;
 use crate::api::bowline::audit::{AuditEntry, AuditEntrySpec, COMPONENT, Subject};
 use crate::api::{digest, labels, names};
 
-/// Returns the hash of an entry: of its name, of the two labels by which lists select entries, and
-/// of its spec.
+/// Returns the hash of an entry. It covers the name, the two labels by which lists select entries, and the
+/// spec.
 pub fn hash(entry: &AuditEntry) -> String {
     let label = |name| entry.labels().get(name);
     digest::of(&json!({
@@ -37,11 +37,11 @@ pub fn hash(entry: &AuditEntry) -> String {
     }))
 }
 
-/// Returns the link to an entry: the value of `previous` in the next entry, and of the audit head
-/// annotation of a changed subject.
+/// Returns the hash by which others refer to an entry: the next entry in `previous`, and the subject in its
+/// audit head annotation.
 ///
-/// It is the hash of the entry. For a checkpoint it is the hash of the last entry that the checkpoint
-/// replaced, because the next entry was written long before the checkpoint.
+/// For a checkpoint, it is the hash of the last entry that the checkpoint replaced, because the next entry
+/// was written before the checkpoint and contains that hash.
 pub fn link(entry: &AuditEntry) -> String {
     match &entry.spec.checkpoint {
         Some(checkpoint) => checkpoint.hash.clone(),
@@ -49,7 +49,7 @@ pub fn link(entry: &AuditEntry) -> String {
     }
 }
 
-/// Returns the name of the entry at a revision of a chain.
+/// Returns the name of the entry for a revision of a subject, without regard to checkpoints.
 pub(crate) fn name_at(subject: &Subject, revision: i64) -> String {
     match subject.kind == COMPONENT {
         true => names::release_audit_entry(&subject.name, revision),
@@ -60,10 +60,10 @@ pub(crate) fn name_at(subject: &Subject, revision: i64) -> String {
     }
 }
 
-/// Returns the name that an entry must have.
+/// Returns the only valid name of an entry.
 ///
-/// The name of a checkpoint differs from the name of the last entry that it replaces, because both
-/// exist until that entry is deleted. A policy requires that every name ends in the revision.
+/// A checkpoint and the last entry that it replaces exist together for a while, so their names differ. A
+/// policy requires that every name ends with the revision.
 fn name_of(spec: &AuditEntrySpec) -> String {
     let name = name_at(&spec.subject, spec.revision);
     let number = spec.revision.to_string();
@@ -73,8 +73,8 @@ fn name_of(spec: &AuditEntrySpec) -> String {
     }
 }
 
-/// Builds the object of an entry. Its name contains the revision, its labels let lists select it by
-/// component and environment, and an annotation (the seal) has its own hash.
+/// Builds the AuditEntry object of a spec: with the name, with the labels by which lists select it, and with
+/// its own hash in an annotation (the seal).
 pub(crate) fn sealed(
     spec: AuditEntrySpec,
     component: &str,

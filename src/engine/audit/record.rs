@@ -1,4 +1,4 @@
-//! The audit entries of a subject's change, of a mark and of a collected release.
+//! Builds the audit entries of a change of a subject, of a mark on a release and of a deleted release.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -12,14 +12,14 @@ use crate::api::bowline::audit::{
 use crate::api::operation;
 use crate::engine::subject::Kind;
 
-/// The writer and the time of new entries, and the content whose uid and hash are known.
+/// The values that every new entry needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorder<'a> {
-    /// The user who writes the entry, by the API server's name.
+    /// The user who writes the entry, by the name that the API server knows.
     pub by: &'a str,
-    /// The time of the entry.
+    /// The time of new entries.
     pub now: Timestamp,
-    /// Content whose uid and hash are known; for other content the entry has only the name.
+    /// Contents with known uid and hash. An entry about another content has only its name.
     pub known: &'a [ContentRef],
 }
 
@@ -30,17 +30,17 @@ impl Recorder<'_> {
     }
 }
 
-/// The object was not stored by the API server, so it cannot have an entry.
+/// The API server did not store this object, so the object cannot have an audit entry.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0} has no uid or generation; pass the object that the API server returned")]
 pub struct NotStored(String);
 
-/// Returns the missing entries of a subject, oldest first: none, the entry of the newest change, or
-/// that entry and the gap before it.
+/// Returns the missing entries of a subject, oldest first. There are none, or one for the newest change, or a
+/// gap entry and one for the newest change.
 ///
-/// `newest` is the newest entry of the subject's chain. The operation annotation describes only the
-/// generation that it names. A change to any other generation is recorded as an edit by the user
-/// whose name the API server has recorded.
+/// `newest` is the newest entry of the subject's chain. The operation annotation of the object describes only
+/// one generation. The function records any other generation as an edit by the user whom the managed fields
+/// name.
 pub fn missing(
     kind: &'static Kind,
     object: &DynamicObject,
@@ -63,8 +63,7 @@ pub fn missing(
             last: number - 1,
         };
         let mut spec = blank(&subject, revisions.last, Action::Gap, newest, recorder);
-        // The time of the gap is unknown; use the time of the change after it, which is the latest
-        // possible.
+        // The time of the gap is unknown. The time of the change after the gap is the latest possible time.
         spec.at = present(kind, object, &subject, newest, recorder).at;
         spec.from = newest.and_then(|entry| entry.spec.to.clone());
         spec.gap = Some(revisions);
@@ -75,7 +74,7 @@ pub fn missing(
     Ok(gap.into_iter().chain([entry]).collect())
 }
 
-/// Returns the subject of a stored object's chain; None if the object is not stored.
+/// Returns the subject of a chain; None if the API server did not store the object.
 pub(super) fn subject(kind: &Kind, object: &DynamicObject) -> Option<Subject> {
     kind.number(object)?;
     Some(Subject {
@@ -86,7 +85,7 @@ pub(super) fn subject(kind: &Kind, object: &DynamicObject) -> Option<Subject> {
     })
 }
 
-/// Returns the entry of an object's current generation, which follows `before`.
+/// Returns the entry of an object's current revision. `before` is the entry before it in the chain.
 pub(super) fn present(
     kind: &'static Kind,
     object: &DynamicObject,
@@ -98,7 +97,7 @@ pub(super) fn present(
     let mut spec = blank(subject, number, Action::Edit, before, recorder);
     spec.actor = operation::changed_by(object).map(str::to_owned);
     spec.holds = kind.holds_of(object);
-    // An unreadable operation was not written by the engine: record the change as an edit.
+    // The engine writes only readable operations, so a change with an unreadable operation is an edit.
     match kind.operation(object) {
         Some(operation) => {
             spec.actor = spec.actor.or(operation.actor);
@@ -121,12 +120,12 @@ pub(super) fn present(
         .to
         .take()
         .unwrap_or_else(|| recorder.identify(content()));
-    spec.detail = (kind.detail)(object, &to);
+    spec.release_ref = (kind.release_ref)(object, &to);
     spec.to = Some(to);
     spec
 }
 
-/// Returns the time of the last write to an object except its status, by the API server's clock.
+/// Returns the time of the last write to an object, except writes of its status, by the API server's clock.
 fn written_at(object: &DynamicObject) -> Option<Time> {
     let managers = object.metadata.managed_fields.iter().flatten();
     managers
@@ -141,22 +140,20 @@ fn written_at(object: &DynamicObject) -> Option<Time> {
         .max()
 }
 
-/// An action on a release: a mark or a collection.
+/// A mark on a release, or the deletion of a release by gc.
 #[derive(Clone, Debug)]
 pub struct OnRelease<'a> {
-    /// The release that is marked or deleted.
+    /// The marked or deleted release.
     pub release: ContentRef,
-    /// The action that the entry records.
+    /// The action to record.
     pub action: Action,
-    /// The id of the operation.
     pub operation: Option<&'a str>,
-    /// The user who made the change, by the API server's name.
+    /// The user who marked or deleted the release, by the name that the API server knows.
     pub actor: Option<&'a str>,
-    /// The reason that the user gave.
     pub reason: Option<&'a str>,
 }
 
-/// Returns the next entry of a component's chain, whose newest entry is `newest`.
+/// Returns the next entry of a component's chain. `newest` is the newest entry of that chain.
 pub fn of_release(
     component: &str,
     done: &OnRelease,
@@ -182,7 +179,7 @@ pub fn of_release(
     sealed(spec, component, None)
 }
 
-/// Returns an entry with its place in the chain and no other content.
+/// Returns an entry with subject, revision and the link to the entry before it, and no other content.
 pub(super) fn blank(
     subject: &Subject,
     revision: i64,
@@ -201,7 +198,6 @@ pub(super) fn blank(
         reason: None,
         from: None,
         to: None,
-        detail: None,
         release_ref: None,
         holds: Vec::new(),
         restored_from: None,
@@ -212,7 +208,7 @@ pub(super) fn blank(
     }
 }
 
-/// Rounds down to whole seconds, as the API stores times.
+/// Rounds a time down to whole seconds, because the API stores no fractions.
 fn whole_seconds(moment: Timestamp) -> Time {
     Time(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
 }

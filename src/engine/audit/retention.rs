@@ -1,4 +1,4 @@
-//! The entries that retention may delete from a chain, and the checkpoint that replaces them.
+//! Selects the entries of a chain that retention may delete, and builds the checkpoint that replaces them.
 
 use kube::ResourceExt;
 
@@ -12,17 +12,19 @@ use crate::api::labels;
 /// A checkpoint, and the entries that it replaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retired {
-    /// The entry to create before anything is deleted.
+    /// The checkpoint. The caller creates it before it deletes an entry.
     pub checkpoint: AuditEntry,
-    /// The names of the entries to delete after that, oldest first.
+    /// The names of the entries to delete, oldest first. The caller deletes them after it created the
+    /// checkpoint.
     pub removed: Vec<String>,
 }
 
-/// Returns the checkpoint of a chain up to a revision; None if no entry can be deleted.
+/// Returns the checkpoint that replaces the entries of a chain up to revision `through`; None if retention
+/// may delete no entry.
 ///
-/// `head` is the audit head annotation of the subject, if the subject exists. The newest entry
-/// stays, and so do all entries after the one that the head names: without that entry, the head would
-/// prove nothing. A chain that does not verify is not changed: a checkpoint would hide the problem.
+/// `head` is the audit head annotation of the subject, if the subject exists. The newest entry stays. The
+/// entry that `head` names and all later entries stay too: without that entry, the head would prove nothing.
+/// A chain with problems stays as it is, because a checkpoint would hide them.
 pub fn checkpoint(
     chain: &Chain,
     through: i64,
@@ -38,8 +40,8 @@ pub fn checkpoint(
     let named = |entry: &&AuditEntry| head == Some(link(entry).as_str());
     let limit = match (head, chain.entries.iter().copied().find(named)) {
         (Some(_), Some(entry)) => entry.spec.revision,
-        // The head names the root or an unknown entry: in both cases nothing after the root may be
-        // deleted.
+        // The head names the checkpoint or an unknown entry. In both cases all entries after the checkpoint
+        // must stay.
         (Some(_), None) => return Ok(None),
         (None, _) => through,
     };
@@ -63,7 +65,6 @@ pub fn checkpoint(
         recorder,
     );
     spec.to = last.spec.to.clone();
-    spec.detail = last.spec.detail.clone();
     spec.release_ref = last.spec.release_ref.clone();
     spec.holds = last.spec.holds.clone();
     spec.checkpoint = Some(Checkpoint {

@@ -1,4 +1,4 @@
-//! The audit entries by time, for people who investigate an incident.
+//! The audit entries of all chains by time, for users who investigate an incident.
 
 use std::fmt::Write;
 
@@ -11,26 +11,23 @@ use crate::api::bowline::audit::{Action, AuditEntry};
 use crate::api::{labels, names};
 use crate::text;
 
-/// One line of a timeline.
+/// One audit entry as a row of the timeline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// The time, by the clock of the client that made the change.
+    /// The time of the change, by the clock of the client that made it.
     pub at: Timestamp,
-    /// Whether the time is before that of an earlier entry of the chain.
+    /// Whether this time is earlier than the time of the entry before it in the chain.
     pub clock_disagrees: bool,
-    /// The kind of the chain's subject.
     pub kind: String,
-    /// The name of the subject; for a chain about releases, the name of the component.
+    /// The name of the subject; for a chain about releases, the component.
     pub subject: String,
-    /// The revision in the chain.
     pub revision: i64,
-    /// The recorded action.
     pub action: Action,
-    /// The user who made the change; None if the API server did not name the user.
+    /// The user who made the change; None if the API server recorded no user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The user who wrote the entry.
+    /// The user who wrote the audit entry.
     pub recorded_by: String,
     /// The name of the content before the change, such as a release; None if it is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,54 +35,49 @@ pub struct Row {
     /// The name of the content after the change; None if it is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The reason that the user gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The id of the operation that made the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// The revision that a rollback restored.
+    /// The revision that a rollback restored; None for other actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<i64>,
-    /// The first unrecorded revision, if the action is Gap.
+    /// The first revision that nobody observed, if the entry records a gap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen_from: Option<i64>,
-    /// The number of entries that retention removed, if the action is Checkpoint.
+    /// The number of entries that retention removed, if the entry is a checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<i64>,
-    /// The name of the entry.
     pub entry: String,
 }
 
-/// The time span of a timeline.
+/// A period of time; without a bound, it has no limit on that side.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Span {
-    /// The start, inclusive.
+    /// The start; the period contains it.
     pub since: Option<Timestamp>,
-    /// The end, exclusive.
+    /// The end; the period does not contain it.
     pub until: Option<Timestamp>,
 }
 
 impl Span {
-    /// Returns whether a time is in the span.
     pub fn contains(&self, moment: Timestamp) -> bool {
         self.since.is_none_or(|since| since <= moment)
             && self.until.is_none_or(|until| moment < until)
     }
 }
 
-/// Returns the entries in a span, by time and then by chain.
+/// Returns the entries of a period, sorted by time and then by chain.
 ///
-/// Entries of a chain keep the order of the chain: an entry with an earlier time than its predecessor
-/// comes after it, and is marked.
+/// Entries of one chain always keep the order of the chain. If an entry has an earlier time than the entry
+/// before it, the row is marked with `clock_disagrees`.
 pub fn timeline(entries: &[AuditEntry], span: &Span) -> Vec<Row> {
     let mut rows = Vec::with_capacity(entries.len());
     for (place, chain) in chains(entries).iter().enumerate() {
         let mut latest = Timestamp::MIN;
         for entry in chain.all() {
             let at = entry.spec.at.0;
-            // A checkpoint is written long after the entries that it replaces, and comes before the
-            // entries that follow them.
+            // A checkpoint comes before later revisions, although it was written long after them.
             let checkpoint = entry.spec.checkpoint.is_some();
             let disagrees = at < latest && !checkpoint;
             let moment = at.max(latest);
@@ -125,7 +117,7 @@ fn row(entry: &AuditEntry, clock_disagrees: bool) -> Row {
 }
 
 impl Row {
-    /// Describes the action in a few words.
+    /// Returns the action as text for the user, such as `Rollback to revision 4`.
     pub fn words(&self) -> String {
         let mut words = format!("{:?}", self.action);
         if let Some(revision) = self.restored_from {
@@ -147,7 +139,7 @@ impl Row {
         words
     }
 
-    /// Returns the time, with a mark if the clocks disagree.
+    /// Returns the time as text, with a note if the clocks disagree.
     pub fn when(&self) -> String {
         match self.clock_disagrees {
             true => format!("{} (clocks disagree)", self.at),
@@ -156,9 +148,9 @@ impl Row {
     }
 }
 
-/// Prints the entries in a span as a Markdown document. `component` selects the entries of one
-/// component. `environment` selects the entries of one environment; without it, the document has
-/// the entries of all environments and of releases.
+/// Prints the entries of a period as a Markdown document. `component` selects the entries of one component.
+/// `environment` selects the entries of one environment; None selects all environments and the entries about
+/// releases.
 pub fn document(
     entries: &[AuditEntry],
     component: Option<&str>,
@@ -193,8 +185,8 @@ fn title(component: Option<&str>, environment: Option<&str>, span: &Span) -> Str
     title
 }
 
-/// Prints a timeline as a Markdown document. Escapes the texts of the rows and the title, so that
-/// no text can change the structure of the document.
+/// Prints rows as a Markdown document. Escapes the title and all values, so that they cannot change the
+/// structure of the document.
 pub fn markdown(rows: &[Row], title: &str) -> String {
     let mut out = format!("# {}\n\n", escaped(title));
     if rows.is_empty() {
@@ -230,12 +222,12 @@ pub fn markdown(rows: &[Row], title: &str) -> String {
     out
 }
 
-/// Escapes a text, so that Markdown shows it as one line of plain text.
+/// Escapes a text, so that Markdown shows it as plain text on one line.
 fn escaped(cell: &str) -> String {
     let mut out = String::with_capacity(cell.len());
     for c in text::line(cell).chars() {
         match c {
-            // Renderers disagree about a backslash before a pipe.
+            // Markdown renderers disagree about a backslash before `|` in a table.
             '|' => out += "&#124;",
             '&' => out += "&amp;",
             '<' => out += "&lt;",

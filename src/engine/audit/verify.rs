@@ -1,10 +1,10 @@
 //! Verifies that chains are complete and unchanged, and that they agree with their subjects.
 //!
-//! Four things prove an entry: its own seal, which is an annotation with the hash of the entry; the
-//! next entry, which has the same hash; the audit head on the subject; and for the newest entry the
-//! subject itself, which still has the data of the entry. If the subject is deleted, or for the
-//! chain of a component, nothing proves the end of the chain: a user who may delete entries can
-//! remove the newest ones.
+//! Four values prove an entry: its seal, which is an annotation with the hash of the entry; the next entry,
+//! which contains the same hash; the audit head annotation of the subject; and, for the newest entry, the
+//! subject, which still has the data of the change. Limit: if the subject is deleted, and in the chain of a
+//! component, nothing proves the newest entry. A user with the permission to delete entries can remove the
+//! newest ones unnoticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,13 +26,13 @@ use crate::engine::subject::{Kind, Numbering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// An entry was changed.
+    /// Somebody changed an entry.
     Tampered,
     /// An entry is missing.
     Incomplete,
-    /// A note for the user; it proves nothing.
+    /// A note for the user; it is no proof of a change.
     Warning,
-    /// An entry cannot be verified, because the verification cannot read it.
+    /// This version cannot read an entry, so it cannot verify the entry.
     NotKnown,
 }
 
@@ -47,31 +47,30 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One finding of the verification.
+/// One problem or note that the verification found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// How serious the finding is.
     pub severity: Severity,
-    /// The subject or the component of the chain.
+    /// The subject of the chain; for a chain about releases, the component.
     pub chain: String,
-    /// The entry or the subject, such as `auditentry/{name}` or `deploy/{name}`.
+    /// The object with the problem, such as `auditentry/{name}` or `deploy/{name}`.
     pub object: String,
-    /// The description of the problem.
+    /// The problem, as text for the user.
     pub what: String,
 }
 
-/// The numbers of one chain.
+/// One verified chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChainSummary {
-    /// The subject or the component.
+    /// The subject of the chain; for a chain about releases, the component.
     pub subject: Subject,
-    /// The number of existing entries.
+    /// The number of entries that exist.
     pub entries: usize,
     /// The number of entries that retention removed.
     pub removed: i64,
-    /// The newest revision.
+    /// The newest revision of the chain.
     pub newest: i64,
 }
 
@@ -81,29 +80,29 @@ pub struct ChainSummary {
 pub struct Verdict {
     /// Changed and missing entries.
     pub problems: Vec<Finding>,
-    /// Other notes for the user.
+    /// Findings that are no problems.
     pub warnings: Vec<Finding>,
-    /// The verified chains.
+    /// A summary of each verified chain.
     pub chains: Vec<ChainSummary>,
     /// The number of verified entries.
     pub entries: usize,
 }
 
 impl Verdict {
-    /// Returns whether there is no problem.
+    /// Returns whether the verification found no changed or missing entry.
     pub fn is_valid(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Returns whether an entry could not be verified.
+    /// Returns whether the verification could not read some entry.
     pub fn is_partial(&self) -> bool {
         let is_unknown = |finding: &Finding| finding.severity == Severity::NotKnown;
         self.warnings.iter().any(is_unknown)
     }
 }
 
-/// Parses entries as the API server returned them. An entry that cannot be parsed, or whose JSON differs
-/// from the form that bowline writes, is a finding about that entry only.
+/// Parses entries from the API server. Each entry that cannot be parsed, or whose JSON differs from the form
+/// that bowline writes, becomes a finding; the other entries are still parsed.
 pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
     let mut problems = Vec::new();
     let mut entries = Vec::with_capacity(objects.len());
@@ -133,8 +132,7 @@ pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
     (entries, problems)
 }
 
-/// Returns the findings about one entry alone, without its chain. `object` is the entry as the API
-/// server returned it.
+/// Checks one entry without its chain. `object` is the entry from the API server.
 pub fn flaws(object: Value) -> Vec<Finding> {
     let (entries, mut problems) = read(vec![object]);
     for entry in &entries {
@@ -146,15 +144,14 @@ pub fn flaws(object: Value) -> Vec<Finding> {
     problems
 }
 
-/// A subject that exists, with its kind.
+/// An existing subject, for the comparison with its chain.
 pub struct Live {
-    /// The kind of the subject.
     pub kind: &'static Kind,
-    /// The subject as the API server returned it.
+    /// The subject, as the API server returned it.
     pub object: DynamicObject,
 }
 
-/// Verifies each chain alone, and each chain of an existing subject against this subject.
+/// Verifies every chain, and compares each existing subject with its chain.
 pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verdict {
     let mut verdict = Verdict {
         entries: entries.len(),
@@ -195,7 +192,7 @@ pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verdict {
         let subject = subject(live.kind, &live.object);
         if let Some(subject) = subject.filter(|_| !recorded.contains(key)) {
             let generation = live.kind.number(&live.object).unwrap_or_default();
-            // bowline has not changed this subject, and the changes of other programs have no entries.
+            // bowline has not changed this subject, and changes by other programs have no entries.
             if generation == 0 {
                 continue;
             }
@@ -206,16 +203,17 @@ pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verdict {
             );
             let entry = name_at(&subject, generation);
             live.check_head(&subject, None, &mut verdict.problems);
-            // The server may have got the kind AuditEntry after these changes.
+            // The subject may have changed before the AuditEntry kind was installed on the server.
             let is_optional = live.kind.numbering != Numbering::Generation;
-            let (severity, findings) =
-                match is_optional && operation::audit_head(&live.object).is_none() {
-                    true => {
-                        what += "; bowline made them before this server had AuditEntries";
-                        (Severity::Warning, &mut verdict.warnings)
-                    }
-                    false => (Severity::Incomplete, &mut verdict.problems),
-                };
+            let (severity, findings) = match is_optional
+                && operation::audit_head(&live.object).is_none()
+            {
+                true => {
+                    what += "; bowline made them before this server had AuditEntries of this kind";
+                    (Severity::Warning, &mut verdict.warnings)
+                }
+                false => (Severity::Incomplete, &mut verdict.problems),
+            };
             findings.push(finding(&subject, severity, &entry, what));
         }
     }
@@ -243,7 +241,7 @@ fn are_missing(first: i64, last: i64) -> String {
     format!("{} {verb} missing", revisions(first, last))
 }
 
-/// Verifies a chain by itself and returns its problems and its warnings.
+/// Verifies one chain without its subject. Returns the problems and the warnings.
 pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     for entry in chain.all() {
@@ -293,8 +291,8 @@ pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
     (problems, warnings)
 }
 
-/// Returns the finding about two consecutive entries whose link does not match. The seals were
-/// checked before, so the older entry is reported as the changed one.
+/// Returns the finding for two consecutive entries whose hashes do not match. The caller has already checked
+/// the seals, so the older entry is reported as changed.
 fn broken_link(chain: &Chain, before: Option<&AuditEntry>, entry: &AuditEntry) -> Finding {
     let name = entry.name_any();
     let (at, what) = match before {
@@ -310,7 +308,7 @@ fn broken_link(chain: &Chain, before: Option<&AuditEntry>, entry: &AuditEntry) -
     finding(chain.subject, Severity::Tampered, &at, what)
 }
 
-/// Returns the errors of one entry alone: in its name, its seal or its revisions.
+/// Checks one entry without its chain: its name, its seal and its revisions.
 fn own_flaws(entry: &AuditEntry) -> Vec<String> {
     let mut flaws = Vec::new();
     let spec = &entry.spec;
@@ -350,8 +348,7 @@ fn own_flaws(entry: &AuditEntry) -> Vec<String> {
 }
 
 impl Live {
-    /// Checks the newest entry of a chain against the subject, which still has the data of that
-    /// entry.
+    /// Compares the newest entry of a chain with the subject, which still has the data of the change.
     fn agree(&self, chain: &Chain, problems: &mut Vec<Finding>) {
         let (kind, subject) = (self.kind.name, chain.subject);
         let generation = self.kind.number(&self.object).unwrap_or_default();
@@ -381,12 +378,12 @@ impl Live {
         }
     }
 
-    /// Builds the newest entry again from the subject and returns the differences.
+    /// Builds the newest entry again from the subject, and describes how it differs from the stored entry.
     fn differences(&self, before: Option<&AuditEntry>, newest: &AuditEntry) -> Vec<String> {
         let Self { kind, object } = self;
         let spec = &newest.spec;
-        // The subject does not have these values of an entry: the user who wrote the entry, the
-        // time at which an edit was found, and the uid and hash of the content.
+        // The subject does not have these values, so the comparison takes them from the entry: the writer of
+        // the entry, the time of an observed edit, and the uid and hash of contents.
         let recorder = Recorder {
             by: &spec.recorded_by,
             now: spec.at.0,
@@ -397,23 +394,23 @@ impl Live {
             _ => serde_json::Map::new(),
         };
         let mut object = object.clone();
-        // Writes of annotations also change the managed fields, so these may have a later time than
-        // the change.
+        // Later writes of annotations also change the times in the managed fields.
         object.metadata.managed_fields = None;
         let expected = fields(&present(kind, &object, &spec.subject, before, &recorder));
-        let found = fields(&spec.in_current_form());
+        let found = fields(spec);
         let mut what: Vec<String> = expected
             .iter()
             .chain(found.iter().filter(|(key, _)| !expected.contains_key(*key)))
-            // Another check verifies the links of the chain.
+            // `previous` is verified with the links of the chain.
             .filter(|(key, _)| *key != "previous" && expected.get(*key) != found.get(*key))
             .map(|(key, _)| format!("spec.{key} does not match the {}", kind.name))
             .collect();
-        // Other programs change the content of such a subject without an entry.
+        // Other programs change the content of such a subject without an entry, so a difference proves
+        // nothing.
         if kind.numbering != Numbering::Generation {
             return what;
         }
-        // It is unknown whether a GitOps tool owned the subject at that time.
+        // Nobody recorded whether a GitOps tool owned the subject at that time, so both contents are valid.
         let [effective, over_git] =
             [false, true].map(|owned| (kind.content)(&object, spec.at.0, owned).name);
         let to = spec.to.as_ref().map(|to| to.name.as_str());
@@ -426,7 +423,8 @@ impl Live {
         what
     }
 
-    /// Checks that the audit head on a subject is the hash of the entry before the engine's last change.
+    /// Checks the audit head annotation of a subject: it must be the hash of the entry before bowline's last
+    /// change.
     fn check_head(&self, subject: &Subject, chain: Option<&Chain>, problems: &mut Vec<Finding>) {
         let entries = || {
             let root = chain.and_then(|chain| chain.root);
@@ -446,7 +444,7 @@ impl Live {
         let head = operation::audit_head(object);
         let root = chain.and_then(|chain| chain.root);
         let what = match moved {
-            // Retention has removed the entry that the head names.
+            // Retention removed the entry that the head names.
             Some(moved) if root.is_some_and(|root| root.spec.revision >= moved) => return,
             Some(moved) => {
                 let before = entries().rfind(|entry| entry.spec.revision < moved);

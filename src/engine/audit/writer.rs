@@ -1,37 +1,36 @@
-//! Writes the audit entries of subjects: the entry of a change after the change, and entries that are
-//! still missing from before.
+//! Writes the audit entries of subjects: the entry of the newest change, and older entries that are still
+//! missing.
 //!
-//! The name of an entry contains the subject and the generation. So two writers create the same entry
-//! only once, and after a lost answer the writer finds the entry by its name.
+//! The name of an entry contains the subject and the revision. So two writers cannot create the same entry
+//! twice, and a writer that got no answer finds its entry by name.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
-use kube::{Client, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
+use serde_json::Value;
 
 use super::{Recorder, event, missing};
 use crate::api::bowline::audit::AuditEntry;
 use crate::api::{names, operation};
-use crate::connect::kinds::{self, Discovery};
 use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause, repeat};
 use crate::engine::subject::{Kind, Numbering};
 use crate::engine::whoami;
 
-/// The largest number of entries in one page of a list.
+/// The number of entries in one page of a list.
 const PAGE: u32 = if cfg!(test) { 3 } else { 500 };
 
-/// Writes audit entries. Each entry names our user, by the server's name.
+/// Writes audit entries under the user name that the API server knows.
 pub struct AuditWriter {
     entries: Api<AuditEntry>,
-    /// Where to record changes if the server does not have AuditEntries; None if entries are
-    /// written.
+    /// The Events API, if the server does not have AuditEntries; None if this writer creates AuditEntries.
     events: Option<Api<Event>>,
     by: String,
     now: Timestamp,
 }
 
 impl AuditWriter {
-    /// Asks the server for our user name.
+    /// Creates a writer. Asks the server for the name of the user.
     pub async fn new(
         client: &Client,
         namespace: &str,
@@ -41,8 +40,8 @@ impl AuditWriter {
         Ok(Self::of(client, namespace, by, now))
     }
 
-    /// Like [`AuditWriter::new`], for a kind that exists without bowline: if the server does not
-    /// have AuditEntries, records changes as Events.
+    /// Creates a writer for a kind that exists without bowline. If the server does not have AuditEntries, the
+    /// writer records changes as Events.
     pub async fn for_kind(
         client: &Client,
         namespace: &str,
@@ -50,13 +49,15 @@ impl AuditWriter {
         now: Timestamp,
     ) -> Result<Self, kube::Error> {
         let mut writer = Self::new(client, namespace, now).await?;
-        if kind.numbering != Numbering::Generation && !has_entries(client).await {
+        if kind.numbering != Numbering::Generation
+            && EntriesOf::ask(client, kind).await != EntriesOf::Kind
+        {
             writer.events = Some(Api::namespaced(client.clone(), namespace));
         }
         Ok(writer)
     }
 
-    /// Creates a writer with a known user name.
+    /// Creates a writer for a known user name, without a request.
     pub fn of(client: &Client, namespace: &str, by: String, now: Timestamp) -> Self {
         Self {
             entries: Api::namespaced(client.clone(), namespace),
@@ -66,12 +67,13 @@ impl AuditWriter {
         }
     }
 
-    /// Returns our user name, according to the server.
+    /// Returns the user name that the entries contain.
     pub fn by(&self) -> &str {
         &self.by
     }
 
-    /// Writes the missing entries of a subject, and returns the newest entry of its chain.
+    /// Writes the missing entries of a subject. Returns the newest entry of its chain; None if there is no
+    /// entry.
     pub async fn record(
         &self,
         kind: &'static Kind,
@@ -86,8 +88,8 @@ impl AuditWriter {
             now: self.now,
             known: &[],
         };
-        // The first revision of a subject usually has no entry yet, so write the entry without a
-        // lookup. If it exists, the conflict leads to the lookup.
+        // The first revision of a subject usually has no entry yet, so the writer creates the entry without a
+        // lookup. If the entry exists, the server answers with a conflict, and the writer looks it up.
         let first = kind.number(object) == Some(1)
             && matches!(operation::of(object, kind.name, Some(1)), Ok(None));
         let mut newest = match first {
@@ -96,7 +98,7 @@ impl AuditWriter {
         };
         let mut attempt = 0;
         loop {
-            // An object that is not stored yet has no chain.
+            // An object that the server has not stored has no chain.
             let Ok(missing) = missing(kind, object, newest.as_ref(), &recorder) else {
                 return Ok(None);
             };
@@ -107,7 +109,7 @@ impl AuditWriter {
                 Err(error) => error,
             };
             match &failed {
-                // Another client wrote the entry first.
+                // Another writer created this entry first.
                 kube::Error::Api(status) if status.code == 409 => {}
                 error if is_ambiguous(error) => pause(attempt).await,
                 _ => return Err(failed),
@@ -127,7 +129,7 @@ impl AuditWriter {
         Ok(())
     }
 
-    /// Finds the entry of one generation of a subject.
+    /// Returns the entry of one revision of a subject; None if it does not exist.
     pub async fn entry(
         &self,
         subject: &str,
@@ -142,8 +144,8 @@ impl AuditWriter {
         Ok(found.filter(|entry| entry.spec.subject.uid.as_deref() == Some(uid)))
     }
 
-    /// Finds the newest entry of a subject's chain. Usually this is the entry of the current
-    /// generation or of the generation before.
+    /// Returns the newest entry of a subject's chain. First looks for the entries of the current and the
+    /// previous revision, which usually exist.
     async fn newest(
         &self,
         kind: &'static Kind,
@@ -157,20 +159,20 @@ impl AuditWriter {
             }
         }
         match number {
-            // There is no entry before the first change.
+            // Before its first change, a subject has no entry.
             ..=1 => Ok(None),
             _ => self.last(&name, &uid).await,
         }
     }
 
-    /// Reads a chain page by page and keeps only its newest entry.
+    /// Lists a chain page by page and returns its newest entry.
     async fn last(&self, name: &str, uid: &str) -> Result<Option<AuditEntry>, kube::Error> {
         let chain = ListParams::default().fields(&format!("spec.subject.name={name}"));
         let mut page = chain.clone().limit(PAGE);
         let mut newest: Option<AuditEntry> = None;
         loop {
             let list = match repeat(|| self.entries.list(&page)).await {
-                // The continue token has expired: start again with the first page.
+                // The continue token has expired, so the list starts again with the first page.
                 Err(kube::Error::Api(status))
                     if status.code == 410 && page.continue_token.is_some() =>
                 {
@@ -190,16 +192,51 @@ impl AuditWriter {
     }
 }
 
-/// Returns whether the server has the kind AuditEntry. Returns true if the server does not answer: the next
-/// request then reports the error.
-pub async fn has_entries(client: &Client) -> bool {
-    let entry = kinds::kind::<AuditEntry>();
-    let discovery = Discovery::ask(client, std::slice::from_ref(&entry)).await;
-    discovery.serves(&entry) != Some(false)
+/// The AuditEntries that a server stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntriesOf {
+    /// Entries of the kind.
+    Kind,
+    /// Entries of other kinds: an older bowline installed the definition, which lists its subjects.
+    OtherKinds,
+    /// None: the kind AuditEntry is not installed.
+    Nothing,
 }
 
-/// Returns the sort key of an entry. A checkpoint comes after the entry of its revision, which it
-/// replaces.
+impl EntriesOf {
+    /// Reads from the OpenAPI document of the server whether it stores AuditEntries of a kind. If the server
+    /// does not answer, returns [`EntriesOf::Kind`]: the next request then reports the error.
+    pub async fn ask(client: &Client, kind: &Kind) -> Self {
+        let group = AuditEntry::api_version(&());
+        let request = http::Request::get(format!("/openapi/v3/apis/{group}"))
+            .header(http::header::ACCEPT, "application/json")
+            .body(Vec::new());
+        let Ok(request) = request else {
+            return Self::Kind;
+        };
+        match client.request::<Value>(request).await {
+            Ok(document) => Self::of(&document, kind),
+            Err(kube::Error::Api(status)) if status.code == 404 => Self::Nothing,
+            Err(_) => Self::Kind,
+        }
+    }
+
+    fn of(document: &Value, kind: &Kind) -> Self {
+        let schemas = document.pointer("/components/schemas");
+        let mut schemas = schemas.and_then(Value::as_object).into_iter().flatten();
+        let path = "/properties/spec/properties/subject/properties/kind";
+        let Some(field) = schemas.find_map(|(_, schema)| schema.pointer(path)) else {
+            return Self::Nothing;
+        };
+        match field["enum"].as_array() {
+            Some(kinds) if !kinds.iter().any(|one| one == kind.name) => Self::OtherKinds,
+            _ => Self::Kind,
+        }
+    }
+}
+
+/// Returns the sort key of an entry. A checkpoint comes after the entry with the same revision, because it
+/// replaces that entry.
 fn place(entry: &AuditEntry) -> (i64, bool) {
     (entry.spec.revision, entry.spec.checkpoint.is_some())
 }

@@ -1,5 +1,5 @@
-//! The order in which people read changes: images, then env and configuration data, then replicas and
-//! resources, then the rest; the same change of many objects is one line.
+//! Sorts changes by their importance for the reader: images, then environment variables and configuration
+//! data, then replicas and resources, then the rest. The same change of several objects is one line.
 //!
 //! The plan screen, the plan on the command line and the object list of the diff screen use this order.
 
@@ -10,41 +10,40 @@ use serde_json::Value;
 use super::{Change, Diff, FieldChange, Identity, ObjectDiff};
 use crate::text;
 
-/// The largest width of a value in a line of changes, in columns.
+/// The largest width of a value in a change line, in terminal columns.
 const VALUE: usize = 160;
 
-/// The importance of a change for the reader, the most important first.
+/// How important a change is for the reader. The first variant is the most important one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Importance {
-    /// An image, or a container that is added or removed with its image.
+    /// An image, or a container that is added or removed.
     Image,
-    /// Environment variables, arguments and configuration data.
+    /// An environment variable, an argument or configuration data.
     Data,
-    /// Numbers of replicas, and the resources of containers.
+    /// A number of replicas, or the resources of a container.
     Scale,
-    /// Everything else.
+    /// Any other change.
     Other,
 }
 
-/// One change of one object, or the same change of several.
+/// A change of one object, or the same change of several objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeLine<'d> {
-    /// The importance of the change for the reader.
     pub importance: Importance,
-    /// The objects with this change; at least one.
+    /// The objects that change in this way; at least one.
     pub objects: Vec<&'d Identity>,
-    /// The kind of change. Added and Removed mean that the whole object is added or removed.
+    /// The kind of change. `Added` and `Removed` mean a whole object.
     pub change: Change,
-    /// The short name of the field: `containers[web].image`; empty for a whole object.
+    /// The short name of the field, such as `containers[web].image`; empty for a whole object.
     pub field: String,
-    /// The old value; None if the field is new.
+    /// The old value; None if the change adds the field.
     pub before: Option<&'d Value>,
-    /// The new value; None if the field is removed.
+    /// The new value; None if the change removes the field.
     pub after: Option<&'d Value>,
 }
 
 impl ChangeLine<'_> {
-    /// Returns both values as text.
+    /// Returns the old and the new value as text.
     pub fn values(&self) -> (String, String) {
         let word = |value: Option<&Value>, absent: &str| match value {
             None => absent.to_owned(),
@@ -52,8 +51,8 @@ impl ChangeLine<'_> {
             Some(other) => other.to_string(),
         };
         let (before, after) = (word(self.before, "(none)"), word(self.after, "(removed)"));
-        // If the texts are equal, only the type changed, for example from a number to a string with
-        // the same digits. Then write both values as JSON.
+        // Equal texts mean that only the type changed, for example from the number 1 to the string "1". JSON
+        // shows the type.
         match before == after {
             true => {
                 let exact = |value: Option<&Value>| value.map_or(String::new(), Value::to_string);
@@ -64,7 +63,7 @@ impl ChangeLine<'_> {
     }
 }
 
-/// A step of a path.
+/// A step of a field path.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Key(String),
@@ -72,7 +71,7 @@ enum Step {
 }
 
 impl Diff {
-    /// Returns the changes, the most important first; a change that several objects share is one line.
+    /// Returns the change lines, the most important first. The same change of several objects is one line.
     pub fn change_lines(&self) -> Vec<ChangeLine<'_>> {
         let mut lines: Vec<ChangeLine<'_>> = Vec::new();
         let mut known: HashMap<(String, String), usize> = HashMap::new();
@@ -91,7 +90,7 @@ impl Diff {
             let paths: Vec<Vec<Step>> = object.fields.iter().map(|it| steps(&it.path)).collect();
             let shorts: Vec<String> = paths.iter().map(|steps| short(steps)).collect();
             for ((field, steps), name) in object.fields.iter().zip(&paths).zip(&shorts) {
-                // Two fields of one object with the same short name keep their full paths.
+                // If two changed fields of an object have the same short name, both keep their full paths.
                 let same = shorts.iter().filter(|other| *other == name).count();
                 let name = match same > 1 && meta(steps).is_none() {
                     true => written(steps),
@@ -105,8 +104,8 @@ impl Diff {
                     before: field.before.as_ref(),
                     after: field.after.as_ref(),
                 };
-                // Masked values do not show whether two Secrets change in the same way, so each
-                // Secret has its own line.
+                // Masked values look equal even if the Secrets change in different ways, so each Secret gets
+                // its own line.
                 if object.identity.kind == "Secret" {
                     lines.push(line);
                     continue;
@@ -126,12 +125,13 @@ impl Diff {
                 }
             }
         }
-        // The sort is stable: objects stay in the order of their identities.
+        // The sort is stable, so lines of the same importance stay in the order of the objects.
         lines.sort_by_key(|line| line.importance);
         lines
     }
 
-    /// Returns the indexes of the changed objects in `objects`, the most important change first.
+    /// Returns the indexes of the changed objects in `objects`, the object with the most important change
+    /// first.
     pub fn by_importance(&self) -> Vec<usize> {
         let changed = self.objects.iter().enumerate();
         let changed = changed.filter(|(_, object)| object.change != Change::Same);
@@ -141,7 +141,7 @@ impl Diff {
         places.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// Prints the changes for people, one line each, the most important first.
+    /// Prints the change lines for the user, the most important first.
     pub fn changes_text(&self) -> String {
         let mut out = String::new();
         let mut head: Option<&Identity> = None;
@@ -175,7 +175,7 @@ impl Diff {
     }
 }
 
-/// Returns the importance of an object's most important change.
+/// Returns the importance of the most important change of an object.
 fn of(object: &ObjectDiff) -> Importance {
     if object.change != Change::Changed {
         return of_object(&object.identity);
@@ -233,7 +233,7 @@ fn of_field(identity: &Identity, steps: &[Step], field: &FieldChange) -> Importa
     }
 }
 
-/// Splits the path of a field change: `a.b[name=c]["d.e"][0]`.
+/// Splits a field path such as `a.b[name=c]["d.e"][0]` into its steps.
 fn steps(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut rest = path;
@@ -265,7 +265,8 @@ fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// Returns the short name of a field: without the path to a pod template, and a label only by its key.
+/// Returns the short name of a field: without the path to the pod template. A label or an annotation is shown
+/// only by its key.
 fn short(steps: &[Step]) -> String {
     let is =
         |at: usize, wanted: &str| matches!(steps.get(at), Some(Step::Key(key)) if key == wanted);
@@ -299,7 +300,7 @@ fn meta(steps: &[Step]) -> Option<String> {
     }
 }
 
-/// Prints the steps of a path.
+/// Joins the steps of a field path.
 fn written(steps: &[Step]) -> String {
     let mut out = String::new();
     for step in steps {
@@ -313,10 +314,9 @@ fn written(steps: &[Step]) -> String {
     out
 }
 
-/// Shortens two different values to some columns each, so that the difference stays visible.
+/// Shortens two different values to at most `columns` each, so that the difference stays visible.
 ///
-/// It removes the common start and end first. A difference that is longer than the columns keeps its
-/// start and its end.
+/// It cuts the common start and end first. If the difference itself is too long, its start and its end stay.
 pub fn shortened(before: &str, after: &str, columns: usize) -> (String, String) {
     let (before, after) = (text::line(before), text::line(after));
     let common = |one: &mut dyn Iterator<Item = char>, other: &mut dyn Iterator<Item = char>| {
@@ -331,12 +331,11 @@ pub fn shortened(before: &str, after: &str, columns: usize) -> (String, String) 
     (one(&before), one(&after))
 }
 
-/// If a changed word has at most this many characters after its last difference, they are shown
-/// with the difference.
+/// The longest end of a changed word that is shown after the difference, in characters.
 const WORD_END: usize = 4;
 
-/// Shortens a text to `columns`, around the part that differs. The first `head` and the last `tail`
-/// characters are those that the text has in common with the other text.
+/// Shortens a text to `columns` around the difference. The first `head` and the last `tail` characters are
+/// equal to those of the other text.
 fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
     if text::width(text) <= columns {
         return text.to_owned();
@@ -353,8 +352,8 @@ fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
                 String::new()
             }
         };
-        // Show the rest of the changed word after the difference: 8s and 5s differ only in the
-        // digit, but the reader needs the unit.
+        // The end of the changed word is shown too: 8s and 5s differ only in the digit, but the reader needs
+        // the unit.
         let behind = chars.get(chars.len() - tail..).unwrap_or_default();
         let word = behind.iter().take_while(|c| c.is_alphanumeric()).count();
         let word = if word <= WORD_END { word } else { 0 };
@@ -367,7 +366,8 @@ fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
             text::fit_name(&format!("{middle}{end}"), room)
         );
     }
-    // The remaining columns go to the head, which names the value, and then to the tail.
+    // The remaining columns first show the text before the difference, which names the value, then the text
+    // after it.
     let mut room = columns - needed;
     let mut start = head;
     let mut end = chars.len() - tail;

@@ -1,11 +1,11 @@
-//! Names of objects for a narrow list: short, and different for different objects.
+//! Object names for a narrow list: short, but still different for different objects.
 
 use std::collections::HashMap;
 
 use super::Identity;
 use crate::text;
 
-/// The short names of kinds in kubectl.
+/// The short names of kinds, as in kubectl.
 const SHORT: &[(&str, &str)] = &[
     ("ConfigMap", "cm"),
     ("CronJob", "cj"),
@@ -23,11 +23,10 @@ const SHORT: &[(&str, &str)] = &[
     ("StatefulSet", "sts"),
 ];
 
-/// The largest width of a kind without a short name, in columns.
+/// The largest width of a kind that has no short name, in terminal columns.
 const KIND: usize = 12;
 
-/// Returns names of at most `columns` each, in the order of the objects. Two objects get the same name
-/// only if they have the same identity.
+/// Returns one label per object, each at most `columns` wide. Different objects get different labels.
 pub fn labels(objects: &[&Identity], columns: usize) -> Vec<String> {
     let full: Vec<String> = objects.iter().map(|one| full(one, objects)).collect();
     let mut labels: Vec<String> = objects
@@ -51,7 +50,8 @@ pub fn labels(objects: &[&Identity], columns: usize) -> Vec<String> {
     labels
 }
 
-/// Returns kind and name; also group and namespace if another object would get the same name.
+/// Returns kind and name of an object. If another object has the same kind and name, also returns group and
+/// namespace.
 fn full(one: &Identity, objects: &[&Identity]) -> String {
     let alike = |other: &&&Identity| other.kind == one.kind && other.name == one.name;
     let mut others = objects.iter().filter(alike);
@@ -68,7 +68,7 @@ fn full(one: &Identity, objects: &[&Identity]) -> String {
     out + &one.name
 }
 
-/// Shortens the kind first, then the middle of the name.
+/// Returns a label that fits into `columns`: shortens the kind first, then the middle of the name.
 fn fitted(one: &Identity, full: &str, columns: usize) -> String {
     if text::width(full) <= columns {
         return text::line(full).into_owned();
@@ -91,7 +91,7 @@ fn fitted(one: &Identity, full: &str, columns: usize) -> String {
     }
 }
 
-/// Returns the end of a text, for names that differ only at their ends.
+/// Returns the end of a label, for names that differ only at their ends.
 fn tail(full: &str, columns: usize) -> String {
     let cleaned = text::line(full);
     if text::width(&cleaned) <= columns {

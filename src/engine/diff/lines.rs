@@ -1,4 +1,4 @@
-//! The lines that differ between two texts, in hunks with context lines.
+//! Compares two texts by line. The differences are hunks with equal lines (context) around them.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -8,38 +8,37 @@ use serde::Serialize;
 use super::sequence::{self, Edit};
 use super::words::words;
 
-/// Whether a line is in both texts or only in one of them.
+/// The text that contains a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Kind {
-    /// In both texts.
+    /// Both texts.
     Context,
-    /// In the first text only.
+    /// Only the first text.
     Removed,
-    /// In the second text only.
+    /// Only the second text.
     Added,
 }
 
-/// One line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Whether the line is in both texts or only in one of them.
     pub kind: Kind,
-    /// The line number in the first text, from 1; None if the line is not in that text.
+    /// The number of the line in the first text, from 1; None if that text does not contain the line.
     pub before: Option<usize>,
-    /// The line number in the second text, from 1; None if the line is not in that text.
+    /// The number of the line in the second text, from 1; None if that text does not contain the line.
     pub after: Option<usize>,
-    /// The byte range in the text of the hunk, without the line end.
+    /// The byte range of the line in the text of the hunk, without the line end.
     text: Range<usize>,
-    /// Whether the line has a line end; only the last line of a text may have none.
+    /// Whether a line break ends the line. Only the last line of a text may have none.
     pub ended: bool,
-    /// The index in the hunk of the removed or added line that this line is paired with.
+    /// The index in the hunk of the line that replaces this line or that this line replaces; None if there is
+    /// none.
     pub pair: Option<usize>,
 }
 
-/// A run of lines of one text.
+/// Consecutive lines of one text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Span {
-    /// The number of the first line, from 1; for an empty run, the number of the line before it.
+    /// The number of the first line, from 1; if there are no lines, the number of the line before.
     pub start: usize,
     /// The number of lines.
     pub count: usize,
@@ -48,20 +47,19 @@ pub struct Span {
 /// Changes that are close together, with the equal lines around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// The position and number of the lines in the first text.
+    /// The lines of the first text that the hunk covers.
     pub before: Span,
-    /// The position and number of the lines in the second text.
+    /// The lines of the second text that the hunk covers.
     pub after: Span,
-    /// The lines, removed lines before added lines.
+    /// The lines of the hunk; removed lines come before added lines.
     pub lines: Vec<Line>,
-    /// The text of all lines in one string: thousands of small strings would cost more than the
-    /// diff.
+    /// The text of all lines as one string. One small string per line would cost more time than the diff.
     text: String,
 }
 
 impl Hunk {
-    /// Creates an empty hunk after the first `before` and `after` lines of the two texts, with capacity for
-    /// `lines` lines.
+    /// Creates an empty hunk that starts after line `before` of the first text and line `after` of the second
+    /// text, with capacity for `lines` lines.
     pub(super) fn begin(before: usize, after: usize, lines: usize) -> Self {
         let empty = |start| Span { start, count: 0 };
         Self {
@@ -81,8 +79,8 @@ impl Hunk {
         self.push(kind, at..end, ended);
     }
 
-    /// Adds lines of one kind: skips the first `skip` lines and adds at most `limit`. Returns how many it
-    /// added.
+    /// Adds lines of one kind: skips the first `skip` lines, then adds at most `limit`. Returns the number of
+    /// added lines.
     pub(super) fn write(
         &mut self,
         kind: Kind,
@@ -111,8 +109,8 @@ impl Hunk {
     fn push(&mut self, kind: Kind, text: Range<usize>, ended: bool) {
         let next = |span: &mut Span, is_there: bool| {
             is_there.then(|| {
-                // An empty run has the number of the line before it; any other run has the number of its
-                // first line.
+                // The span of an empty run starts at the line before it, so the first added line moves the
+                // start.
                 span.start += usize::from(span.count == 0);
                 span.count += 1;
                 span.start + span.count - 1
@@ -130,13 +128,13 @@ impl Hunk {
         });
     }
 
-    /// Returns the text of a line without its line end; not cleaned for a terminal.
+    /// Returns the text of a line without its line end. The text may contain control characters.
     pub fn text(&self, line: &Line) -> &str {
         self.text.get(line.text.clone()).unwrap_or_default()
     }
 
-    /// Pairs removed with added lines: one to one if the numbers are equal, otherwise by their
-    /// indentation and key.
+    /// Pairs each removed line with an added line: in order if there are as many removed as added lines,
+    /// otherwise by indentation and key.
     pub(super) fn pair(&mut self, removed: usize, added: usize) {
         let end = self.lines.len();
         let as_many = added - removed == end - added;
@@ -159,7 +157,8 @@ impl Hunk {
         }
     }
 
-    /// Removes equal lines that are far from any change. The rest may be several hunks.
+    /// Returns the hunk with at most `context` equal lines around each change. The result may be several
+    /// hunks.
     pub fn narrowed(&self, context: usize) -> Vec<Hunk> {
         let changed: Vec<usize> = (0..self.lines.len())
             .filter(|at| self.lines[*at].kind != Kind::Context)
@@ -179,7 +178,7 @@ impl Hunk {
             .collect()
     }
 
-    /// Copies some lines to a new hunk.
+    /// Copies a range of lines to a new hunk.
     fn part(&self, range: Range<usize>) -> Hunk {
         let gone = self.lines.get(..range.start).unwrap_or_default();
         let behind = |span: Span, without: Kind| {
@@ -204,8 +203,8 @@ impl Hunk {
         hunk
     }
 
-    /// Returns the changed byte ranges in the text of a line. Computed on demand, because only visible
-    /// lines need it.
+    /// Returns the byte ranges of a line that differ from its pair. Callers use it only for visible lines,
+    /// because it is slow.
     pub fn words(&self, line: usize) -> Vec<Range<usize>> {
         let Some(this) = self.lines.get(line) else {
             return Vec::new();
@@ -221,18 +220,17 @@ impl Hunk {
     }
 }
 
-/// The difference between two texts.
+/// The difference between two texts, as hunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
-    /// The changes, in order.
     pub hunks: Vec<Hunk>,
-    /// The reason why some change is shown larger than it is; None if all are exact.
+    /// The reason why a hunk is larger than necessary; None if all hunks are exact.
     pub coarse: Option<String>,
 }
 
 impl Lines {
-    /// Applies the difference to the first text and returns the second; None if `before` is not the
-    /// compared text.
+    /// Applies the difference to the first text and returns the second text; None if `before` is not the
+    /// first text.
     pub fn apply(&self, before: &str) -> Option<String> {
         let old: Vec<&str> = before.split_inclusive('\n').collect();
         let mut out = String::with_capacity(before.len());
@@ -263,7 +261,8 @@ impl Lines {
     }
 }
 
-/// Compares two texts by line, with `context` equal lines around each change.
+/// Compares two texts by line, with `context` equal lines around each change. After `deadline`, reports whole
+/// blocks as replaced.
 pub fn lines(before: &str, after: &str, context: usize, deadline: Option<Instant>) -> Lines {
     if before == after {
         return Lines {
@@ -312,13 +311,13 @@ fn hunk(old: &[&str], new: &[&str], edits: &[Edit], context: usize) -> Hunk {
     hunk
 }
 
-/// The estimated length of a line, in bytes.
+/// The estimated length of a line in bytes, for the capacity of strings.
 const LENGTH: usize = 40;
 
-/// How many lines ahead the pairing searches.
+/// How many lines ahead the pairing of lines searches.
 const REACH: usize = 16;
 
-/// Returns the indentation and key of a line of YAML.
+/// Returns the indentation and the key of a YAML line.
 fn head(text: &str) -> &str {
     text.split_once(':').map_or(text, |(head, _)| head)
 }

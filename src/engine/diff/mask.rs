@@ -1,22 +1,22 @@
-//! Masks the values of Secrets, at any place in an object.
+//! Masks the values of Secrets. A Secret may be at any place in an object, for example in a list or a
+//! template.
 
 use serde_json::{Map, Value};
 
-/// The replacement of a value of a Secret.
+/// The text that replaces a value of a Secret.
 pub(super) const MASK: &str = "***";
-/// The replacement of a changed value of a Secret.
+/// The text that replaces a value of a Secret if the diff changes the value.
 pub(super) const MASK_CHANGED: &str = "*** (changed)";
-/// The annotation of `kubectl apply`: the whole object as text, with all values of a Secret.
+/// The annotation of `kubectl apply`. It contains the whole object as JSON, with all values of a Secret.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Whether a map contains Secret values.
+/// Whether a map is a Secret or a list of Secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secrecy {
     /// The map is no Secret.
     Open,
-    /// The map is a Secret.
     Secret,
-    /// The items of the map are Secrets, even if they have no kind.
+    /// The map is a list whose items are Secrets, even if an item has no kind.
     List,
 }
 
@@ -30,12 +30,13 @@ impl Secrecy {
     }
 }
 
-/// Returns whether a field of a Secret contains its values.
+/// Returns whether a field of a Secret contains secret values.
 pub(super) fn is_secret_field(key: &str) -> bool {
     matches!(key, "data" | "stringData")
 }
 
-/// Returns whether an annotation may be shown: only if its text names a kind and contains no Secret.
+/// Returns whether the annotation of `kubectl apply` may be shown: its text must name a kind and contain no
+/// Secret.
 pub(super) fn is_open_annotation(text: &Value) -> bool {
     let parsed = text.as_str().map(serde_json::from_str::<Value>);
     matches!(parsed, Some(Ok(value)) if value.get("kind").is_some_and(Value::is_string) && !holds_secret(&value))
@@ -54,7 +55,8 @@ fn holds_secret(value: &Value) -> bool {
     }
 }
 
-/// Copies a value and masks the values of all Secrets; `secret`: the value itself is a Secret.
+/// Copies a value and masks the values of all Secrets in it. `secret` is true if the value itself belongs to
+/// a Secret.
 pub(super) fn masked(value: &Value, secret: bool) -> Value {
     match value {
         Value::Object(map) => {
@@ -75,7 +77,7 @@ pub(super) fn masked(value: &Value, secret: bool) -> Value {
     }
 }
 
-/// Masks the values under `data` or `stringData`; the keys stay.
+/// Masks the values in a `data` or `stringData` map; the keys stay.
 pub(super) fn values(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

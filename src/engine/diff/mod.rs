@@ -1,13 +1,12 @@
-//! The difference between two sets of objects: by identity, then by field, then by line and word.
+//! The difference between two sets of objects: by object, then by field, then by line and word.
 //!
-//! Objects are paired by group, kind, namespace and name. Their trees are compared first, with list items
-//! paired by their own identity: a reordered list is no change, and little text is left to compare. Noise
-//! (fields that servers and controllers write) is hidden by default. Values of Secrets are masked before
-//! anything is stored, so that no output can contain one.
+//! Objects are paired by group, kind, namespace and name. Then their fields are compared; list items are
+//! paired by their names, so a reordered list is no change. Last, the lines of the remaining differences are
+//! compared. By default the diff hides noise: fields that servers and controllers write. The diff masks
+//! values of Secrets before it stores them, so no output can contain one.
 //!
-//! The lines are those of the objects as YAML, without hidden noise and with masked values. The
-//! list items of `after` are in the order of `before`. This module does not read a cluster, colour
-//! or print.
+//! The lines show the objects as YAML, without noise and with masked values. The list items of `after` are
+//! shown in the order of `before`. This module does not read from a cluster, colour or print.
 
 mod importance;
 mod labels;
@@ -42,18 +41,19 @@ pub fn masked(object: &Value) -> Value {
 /// The options of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Shows fields that servers and controllers write, differences between empty and absent values, and
-    /// reorderings.
+    /// Whether to show noise: fields that servers and controllers write, differences between empty and absent
+    /// values, and reorderings.
     pub show_noise: bool,
-    /// The side with live objects; fields that only this side has are defaults.
+    /// The side with live objects, if one has. The diff treats fields that only this side has as defaults and
+    /// hides them.
     pub live: Option<Side>,
-    /// Compares lines too. Writing objects as YAML takes most of the time, so an overview compares only
-    /// fields, and compares lines only for the visible objects.
+    /// Whether to compare lines too. Lines need most of the time, so an overview compares only fields, and
+    /// compares lines only for the visible objects.
     pub lines: bool,
-    /// The number of equal lines around a change.
+    /// The number of equal lines to show around a change.
     pub context: usize,
-    /// The time at which the comparison stops searching; after it, whole blocks are shown as
-    /// replaced.
+    /// The time at which the comparison stops its search for the smallest difference. After it, whole blocks
+    /// are shown as replaced.
     pub deadline: Option<Instant>,
 }
 
@@ -69,10 +69,10 @@ impl Default for Options {
     }
 }
 
-/// The value of `context` that shows the whole object around a change.
+/// The value of [`Options::context`] that shows the whole object around a change.
 pub const WHOLE: usize = usize::MAX;
 
-/// One side of a comparison.
+/// A side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The older or left side.
@@ -81,27 +81,25 @@ pub enum Side {
     After,
 }
 
-/// The identity of an object, by which the objects of two sets are paired.
+/// The identity of an object. The diff pairs objects with the same identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Identity {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The kind of the object.
     pub kind: String,
     /// The namespace; empty for a cluster-scoped object.
     pub namespace: String,
-    /// The name of the object.
     pub name: String,
 }
 
 impl Identity {
-    /// Returns the identity of an object; a missing field is empty.
+    /// Returns the identity of an object. A part that the object does not have is empty.
     pub fn of(object: &Value) -> Self {
         Key::of(object).into()
     }
 }
 
-/// A borrowed identity, to pair objects.
+/// An identity that borrows from the object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     group: &'a str,
@@ -152,50 +150,48 @@ impl std::fmt::Display for Identity {
     }
 }
 
-/// The change of an object.
+/// How an object differs between the two sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Change {
-    /// The object is only in the second set.
+    /// Only the second set has the object.
     Added,
-    /// The object is only in the first set.
+    /// Only the first set has the object.
     Removed,
-    /// The object is in both sets and differs.
+    /// Both sets have the object, and it differs.
     Changed,
-    /// The object is in both sets and is equal, or differs only in hidden noise.
+    /// Both sets have the object, and it is equal or differs only in hidden noise.
     Same,
 }
 
-/// One field of an object that differs.
+/// A field of an object that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldChange {
-    /// The path: `spec.containers[name=app].image`; empty for the object itself.
+    /// The path, such as `spec.containers[name=app].image`; empty for the object itself.
     pub path: String,
-    /// The old value; secrets are masked.
+    /// The old value, masked if it is secret; None if the field is new.
     pub before: Option<Value>,
-    /// The new value; secrets are masked.
+    /// The new value, masked if it is secret; None if the field is removed.
     pub after: Option<Value>,
 }
 
 /// The difference of one object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectDiff {
-    /// The identity of the object.
     pub identity: Identity,
-    /// Whether the object is added, removed, changed or the same.
+    /// How the object differs between the two sets.
     pub change: Change,
     /// The fields that differ; empty if the whole object is added or removed.
     pub fields: Vec<FieldChange>,
-    /// The lines that differ, with context, if the options ask for lines.
+    /// The lines that differ, with context; empty if [`Options::lines`] is false.
     pub hunks: Vec<Hunk>,
 }
 
-/// The difference between two sets of objects, in the order of their identities.
+/// The difference between two sets of objects, sorted by identity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
-    /// All objects of both sets.
     pub objects: Vec<ObjectDiff>,
-    /// The reason why some part is shown coarser than possible; None if all is exact. A coarse part is
-    /// still correct.
+    /// The reason why some hunks are larger than necessary; None if all are exact. A hunk that is too large
+    /// is still correct.
     pub coarse: Option<String>,
 }
 
@@ -219,8 +215,8 @@ pub fn diff(before: &[Value], after: &[Value], options: &Options) -> Diff {
     Diff { objects, coarse }
 }
 
-/// Pairs the objects of two sets, in the order of their identities. Objects with the same identity in one
-/// set are paired in their order.
+/// Pairs the objects of two sets, sorted by identity. If a set has several objects with the same identity,
+/// they are paired in their order.
 fn pairs<'a>(
     before: &'a [Value],
     after: &'a [Value],
@@ -250,7 +246,7 @@ fn pairs<'a>(
     })
 }
 
-/// Compares one pair of objects; None is an object that one of the sets does not have.
+/// Compares a pair of objects. None stands for an object that one of the sets does not have.
 fn compare<'a>(
     identity: Identity,
     before: Option<&'a Value>,

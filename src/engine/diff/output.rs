@@ -1,7 +1,7 @@
-//! The diff as text for people, as a unified diff and as JSON.
+//! Prints a diff: as text for users, as a unified diff and as JSON.
 //!
-//! The text and the unified diff contain no characters that could control a terminal. JSON keeps
-//! the original texts.
+//! The text and the unified diff contain no characters that control a terminal. JSON keeps the original
+//! texts.
 
 use std::fmt::Write as _;
 
@@ -11,24 +11,23 @@ use super::{Change, Diff, Hunk, Identity, Kind, ObjectDiff};
 use crate::text;
 
 impl Diff {
-    /// Returns whether nothing changed except hidden noise.
+    /// Returns whether the diff shows no change. There may be hidden noise.
     pub fn is_empty(&self) -> bool {
         self.changed().next().is_none()
     }
 
-    /// Returns the changed objects.
     pub fn changed(&self) -> impl Iterator<Item = &ObjectDiff> {
         let objects = self.objects.iter();
         objects.filter(|object| object.change != Change::Same)
     }
 
-    /// Returns the number of objects with this change.
+    /// Returns the number of objects that differ in this way.
     pub fn count(&self, change: Change) -> usize {
         let objects = self.objects.iter();
         objects.filter(|object| object.change == change).count()
     }
 
-    /// Removes equal lines that are far from any change.
+    /// Returns the diff with at most `context` equal lines around each change.
     pub fn narrowed(&self, context: usize) -> Diff {
         let object = |object: &ObjectDiff| ObjectDiff {
             hunks: object
@@ -44,8 +43,8 @@ impl Diff {
         }
     }
 
-    /// Prints the diff for people: by object, the most important change first, then the hunks (or the
-    /// fields if there are no lines), then a summary.
+    /// Prints the diff for the user: the objects, the most important change first, with their hunks or else
+    /// their changed fields, then a summary.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let places = self.by_importance();
@@ -86,7 +85,7 @@ impl Diff {
         words.join(", ")
     }
 
-    /// Prints a unified diff of each object's YAML, in the format of `patch`.
+    /// Prints a unified diff of the YAML of each object, in the format of `patch`.
     pub fn unified(&self) -> String {
         let mut out = String::new();
         if let Some(coarse) = &self.coarse {
@@ -105,7 +104,7 @@ impl Diff {
         out
     }
 
-    /// Returns the changes as JSON; unchanged objects are only counted.
+    /// Returns the changed objects as JSON, and the number of unchanged objects.
     pub fn json(&self) -> Value {
         let objects: Vec<Value> = self
             .changed()
@@ -136,7 +135,7 @@ fn fields(count: usize) -> String {
     }
 }
 
-/// Returns the path of an object: its identity as one segment per part.
+/// Returns the path of an object in the unified diff, such as `apps/Deployment/shop/cart`.
 fn path(identity: &Identity) -> String {
     let group = match identity.group.as_str() {
         "" => "core",

@@ -1,12 +1,12 @@
-//! Pairs the items of two lists: an item is paired with the item of the other list that has the
-//! same identity.
+//! Pairs the items of two lists by their identity, such as the `name` of a container.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The keys that identify an item, tried in this order. A second key is optional and has a default.
+/// The keys that can identify list items, in the order in which they are tried. The second key of a pair is
+/// optional and has a default.
 const KEYS: &[(&str, Option<(&str, &str)>)] = &[
     ("name", None),
     ("containerPort", Some(("protocol", "TCP"))),
@@ -21,22 +21,22 @@ const KEYS: &[(&str, Option<(&str, &str)>)] = &[
     ("host", None),
 ];
 
-/// Returns whether the order of a list matters although its items have names.
+/// Returns whether the order of a list is a difference although its items have names.
 pub(super) fn is_ordered(key: &str) -> bool {
     key == "initContainers"
 }
 
 /// The names of the items of two lists.
 pub(super) struct Names<'a> {
-    /// The key that contains the name of an item.
+    /// The key in each item that contains its name.
     pub(super) key: &'static str,
-    /// The names in the first list.
+    /// The names of the items of the first list.
     pub(super) before: Vec<Cow<'a, str>>,
-    /// The names in the second list.
+    /// The names of the items of the second list.
     pub(super) after: Vec<Cow<'a, str>>,
 }
 
-/// Returns the names of the items of two lists, if one kind of key identifies each item of both lists.
+/// Returns the names of the items of two lists; None if no key identifies every item of both lists.
 pub(super) fn names<'a>(before: &'a [Value], after: &'a [Value]) -> Option<Names<'a>> {
     if before.is_empty() && after.is_empty() {
         return None;
@@ -83,13 +83,13 @@ fn scalar(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The indexes of the paired items in the first and the second list.
+/// The index of an item in the first and in the second list; None if the list does not have the item.
 pub(super) type Pair = (Option<usize>, Option<usize>);
 
-/// Pairs named items in the order of `before`. A new item comes after its predecessor in `after`. Also
-/// returns whether the common items have another order.
+/// Pairs items by name, in the order of `before`. A new item comes after the item that is before it in
+/// `after`. Also returns whether the common items have another order.
 pub(super) fn by_name(before: &[Cow<'_, str>], after: &[Cow<'_, str>]) -> (Vec<Pair>, bool) {
-    // The usual case: no item was added, removed or moved.
+    // The usual case: the lists have the same names in the same order.
     if before == after {
         let pairs = (0..before.len()).map(|at| (Some(at), Some(at)));
         return (pairs.collect(), false);
@@ -104,7 +104,8 @@ pub(super) fn by_name(before: &[Cow<'_, str>], after: &[Cow<'_, str>]) -> (Vec<P
         .enumerate()
         .map(|(at, name)| (name.as_ref(), at))
         .collect();
-    // The new items, grouped by the last common item before them; None for new items at the start.
+    // The new items, grouped by the common item before them; None groups the new items at the start of the
+    // list.
     let mut following: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
     let mut last = None;
     for (at, name) in after.iter().enumerate() {

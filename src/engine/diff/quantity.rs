@@ -1,14 +1,15 @@
-//! Equal quantities: `2` and `2000m`, `1Gi` and `1024Mi`. An API server stores the canonical form, so that another
-//! form of the same quantity is no change.
+//! Compares Kubernetes quantities by amount: `2` equals `2000m`, and `1Gi` equals `1024Mi`. An API server
+//! stores its own form of a quantity, so another form of the same amount is no change.
 
 use serde_json::Value;
 
-/// Returns whether two values are quantities of the same amount.
+/// Returns whether both values are quantities with the same amount.
 pub(super) fn are_equal(before: &Value, after: &Value) -> bool {
     amount(before).is_some_and(|before| amount(after) == Some(before))
 }
 
-/// Returns the amount in billionths; None if the value is not a quantity, or is too large or too precise.
+/// Returns the amount of a quantity in billionths (nano); None if the value is no quantity, or is too large
+/// or too precise.
 fn amount(value: &Value) -> Option<i128> {
     match value {
         Value::String(text) => parse(text),
@@ -39,7 +40,7 @@ fn parse(text: &str) -> Option<i128> {
     })
 }
 
-/// Returns the factor and the power of ten of a suffix.
+/// Returns the factor and the power of ten that a suffix stands for.
 fn scale(suffix: &str) -> Option<(i128, i32)> {
     let decimal = match suffix {
         "n" => Some(-9),

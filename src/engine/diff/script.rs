@@ -1,9 +1,8 @@
-//! The YAML of two objects as one list of pieces. A piece is one or more lines of one object or of
-//! both. Common pieces are kept by reference, and printed only if they are near a change.
+//! The YAML of two objects as one list of pieces. A piece is one or more lines that one object or both
+//! objects contain.
 //!
-//! Most lines of two large objects are equal and far from any change. Printing these lines would
-//! cost more than finding the changes, so a piece knows its number of lines and is printed on
-//! demand.
+//! Most lines of two large objects are equal and far from a change. To print them would cost more time than
+//! to find the changes. So a piece only knows its number of lines, and is printed if it is near a change.
 
 use std::ops::Range;
 
@@ -13,7 +12,7 @@ use serde_json::Value;
 use super::lines::{Hunk, Kind};
 use super::sequence;
 
-/// The objects whose YAML contains a piece.
+/// The sides (objects) whose YAML contains a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sides {
     Before,
@@ -30,7 +29,7 @@ impl Sides {
         }
     }
 
-    /// Returns the sides with a true flag; None if both are false.
+    /// Returns the sides whose flag is true; None if both are false.
     pub(super) fn of(before: bool, after: bool) -> Option<Self> {
         match (before, after) {
             (true, true) => Some(Self::Both),
@@ -41,8 +40,8 @@ impl Sides {
     }
 }
 
-/// The indentation and key of a piece in the YAML. The list dashes before the key are known only
-/// when the piece is added to a script.
+/// The indentation and the key of a piece. The list dashes before the key are added when the piece is added
+/// to a [`Script`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct At<'a> {
     pub(super) indent: usize,
@@ -50,7 +49,7 @@ pub(super) struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// Returns the position of an entry in a map at this position.
+    /// Returns the place of an entry of a map. The map is at this place.
     pub(super) fn entry(self, key: &'a str) -> Self {
         Self {
             indent: self.spot(0).of_map().indent,
@@ -58,7 +57,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns the position of an item in a list at this position.
+    /// Returns the place of an item of a list. The list is at this place.
     pub(super) fn item(self) -> Self {
         Self {
             indent: self.spot(0).of_list().indent,
@@ -78,7 +77,7 @@ impl<'a> At<'a> {
 /// The content of a piece.
 #[derive(Debug, Clone)]
 pub(super) enum What<'a> {
-    /// The key of a map or list that follows.
+    /// The key of a map or list whose content follows as other pieces.
     Open,
     /// A scalar, or an empty map or list.
     Leaf(&'a Value),
@@ -86,11 +85,11 @@ pub(super) enum What<'a> {
     Instead(&'static str),
     /// A map or list that is shown as empty, because all its content is hidden.
     Nothing(&'static str),
-    /// The first line of a block text, with its chomping indicator (`-`, `+` or nothing).
+    /// The first line of a multi-line string, with its chomping indicator (`-`, `+` or empty).
     Head(&'static str),
-    /// A line of a block text.
+    /// A line of a multi-line string.
     Text(&'a str),
-    /// A complete line.
+    /// A complete line of YAML.
     Written(Box<str>),
 }
 
@@ -104,8 +103,8 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Adds the piece's lines to a hunk: skips the first `skip` lines and adds at most `limit`. Returns
-    /// how many it added.
+    /// Adds the lines of the piece to a hunk: skips the first `skip` lines, then adds at most `limit`.
+    /// Returns the number of added lines.
     fn add_to(&self, hunk: &mut Hunk, kind: Kind, skip: usize, limit: usize) -> usize {
         match (self.lines, skip) {
             (1, 0) => {
@@ -134,18 +133,17 @@ impl Piece<'_> {
     }
 }
 
-/// The YAML of two objects, in pieces of one or both of them.
+/// The YAML of two objects as a list of pieces.
 #[derive(Debug, Default)]
 pub(super) struct Script<'a> {
     pieces: Vec<Piece<'a>>,
-    /// The number of list dashes of each side that are not written yet; the next piece of the side
-    /// starts with them.
+    /// For each side, the number of list dashes that the next piece starts with.
     dashes: [u32; 2],
-    /// The number of pieces of each side.
+    /// For each side, the number of its pieces.
     counts: [usize; 2],
 }
 
-/// A position in a script, to check later which pieces were added after it.
+/// A position in a script. It shows later which pieces were added after it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     piece: usize,
@@ -153,24 +151,24 @@ pub(super) struct Mark {
 }
 
 impl<'a> Script<'a> {
-    /// Removes all pieces, but keeps the allocated memory.
+    /// Removes all pieces, but keeps the allocated memory for the next comparison.
     pub(super) fn clear(&mut self) {
         self.pieces.clear();
         self.dashes = [0, 0];
         self.counts = [0, 0];
     }
 
-    /// Starts an item of a list: the next piece of these sides starts with a dash.
+    /// Starts a list item: the next piece of these sides starts with a dash.
     pub(super) fn dash(&mut self, sides: Sides) {
         for (side, dashes) in self.dashes.iter_mut().enumerate() {
             *dashes += u32::from(sides.on(side));
         }
     }
 
-    /// Adds a piece for some sides.
+    /// Adds a piece to some sides.
     pub(super) fn push(&mut self, sides: Sides, at: At<'a>, what: What<'a>) {
         let [before, after] = self.dashes;
-        // If an item starts on one side only, the first lines of the two sides differ.
+        // If only one side starts a list item here, the lines of the two sides differ in their dashes.
         if sides == Sides::Both && before != after {
             self.add(Sides::Before, at, what.clone());
             return self.add(Sides::After, at, what);
@@ -199,7 +197,7 @@ impl<'a> Script<'a> {
         });
     }
 
-    /// Returns the position after the newest piece.
+    /// Returns the position after the last piece.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             piece: self.pieces.len(),
@@ -207,19 +205,19 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Returns the sides that got no piece since a mark; None if all of `sides` got one.
+    /// Returns those of `sides` that got no piece after a mark; None if all of them got one.
     pub(super) fn silent(&self, mark: Mark, sides: Sides) -> Option<Sides> {
         let is_silent = |side: usize| sides.on(side) && self.counts[side] == mark.counts[side];
         Sides::of(is_silent(0), is_silent(1))
     }
 
-    /// Removes the key that was added at a mark; no piece may follow this key.
+    /// Removes the key at a mark, to which no content was added.
     pub(super) fn take_back(&mut self, mark: Mark) {
         self.pieces.truncate(mark.piece);
         self.counts = mark.counts;
     }
 
-    /// Shows the map or list at a mark as empty on some sides.
+    /// Shows the map or list at a mark as empty on the sides `silent`.
     pub(super) fn close(&mut self, mark: Mark, silent: Sides, empty: &'static str) {
         let Some(head) = self.pieces.get_mut(mark.piece) else {
             return;
@@ -238,7 +236,7 @@ impl<'a> Script<'a> {
             head.what = What::Nothing(empty);
             return self.pieces.insert(mark.piece + 1, kept);
         }
-        // The key is one piece for both sides, or one for each if their dashes differ.
+        // The key is one piece for both sides, or one piece per side if their dashes differ.
         for head in self.pieces.iter_mut().skip(mark.piece).take(2) {
             let is_head = matches!(head.what, What::Open);
             let is_silent = head.sides == silent || silent == Sides::Both;
@@ -248,7 +246,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Adds two texts line by line. Returns false if the deadline passed.
+    /// Adds two multi-line strings, compared by line. Returns false if the deadline passed.
     pub(super) fn texts(
         &mut self,
         at: At<'a>,
@@ -284,8 +282,8 @@ impl<'a> Script<'a> {
         found.exact
     }
 
-    /// Adds two lists whose items are in different orders, line by line. Returns false if the
-    /// deadline passed.
+    /// Adds two lists whose items have different orders, compared by line. Returns false if the deadline
+    /// passed.
     pub(super) fn reordered(
         &mut self,
         at: At<'a>,
@@ -310,8 +308,7 @@ impl<'a> Script<'a> {
         found.exact
     }
 
-    /// Prints one side of scripts that are the items of a list; the first line gets the pending dashes of
-    /// the side.
+    /// Prints one side of the scripts of list items. The first line starts with the open dashes of that side.
     fn written(&mut self, at: At<'a>, side: usize, items: &[&Script<'a>]) -> Vec<String> {
         let mut out = String::new();
         for script in items {
@@ -330,7 +327,7 @@ impl<'a> Script<'a> {
         lines
     }
 
-    /// Returns the changes as hunks, with `context` equal lines around them.
+    /// Returns the changes as hunks, with `context` equal lines around each change.
     pub(super) fn hunks(&self, context: usize) -> Vec<Hunk> {
         let runs = self.runs();
         let near = context.saturating_mul(2);
@@ -370,8 +367,8 @@ impl<'a> Script<'a> {
         let last = runs.last().expect("BUG: a chunk has an item");
         let lead = context.min(first.before.start);
         let lines = |of: fn(&Run) -> &Range<usize>| of(last).end - of(first).start;
-        // This sum contains the equal lines twice, which leaves capacity for the lines after the
-        // last change.
+        // This capacity counts the equal lines twice, which leaves room for the context after the last
+        // change.
         let room = lead + lines(|run| &run.before) + lines(|run| &run.after);
         let mut hunk = Hunk::begin(first.before.start - lead, first.after.start - lead, room);
         let (mut next, mut covered) = (first.pieces.start, 0);
@@ -404,14 +401,14 @@ impl<'a> Script<'a> {
     }
 }
 
-/// Adds the pieces of one side.
+/// Adds the pieces of one side to a hunk.
 fn put(hunk: &mut Hunk, kind: Kind, pieces: &[Piece<'_>], sides: Sides) {
     for piece in pieces.iter().filter(|piece| piece.sides == sides) {
         piece.add_to(hunk, kind, 0, usize::MAX);
     }
 }
 
-/// Consecutive pieces of only one side.
+/// Consecutive pieces that only one side has.
 struct Run {
     pieces: Range<usize>,
     before: Range<usize>,

@@ -1,8 +1,8 @@
-//! The edits between two sequences, exact or, after a deadline, in whole blocks.
+//! Finds the edits between two sequences. The result is exact; after a deadline, it has whole blocks instead.
 //!
-//! Equal ends are removed first. Then items that occur once on each side become anchors, if most of
-//! them keep their order. Only the gaps between anchors need a general algorithm, so a long
-//! document with few changes needs little time, and so does a reordered document.
+//! Equal items at both ends are removed first. Then items that occur exactly once on each side become
+//! anchors, if most of them have the same order. Only the gaps between anchors need a general algorithm. So a
+//! long document with few changes, or a reordered document, needs little time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,21 +11,22 @@ use std::time::Instant;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-/// Gaps up to this many items get the smallest possible diff (Myers); larger gaps get a histogram diff.
+/// The largest gap that gets the smallest possible diff (Myers). A larger gap gets a histogram diff.
 const SMALL: usize = 256;
 
-/// A run of items that another run replaces; one of the two may be empty.
+/// A range of the first sequence that a range of the second sequence replaces. One of the ranges may be
+/// empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Edit {
     pub(super) before: Range<usize>,
     pub(super) after: Range<usize>,
 }
 
-/// The runs that differ, in order; everything between them is equal.
+/// The edits in order. All items between edits are equal.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     pub(super) edits: Vec<Edit>,
-    /// False if the deadline passed and some run is larger than necessary.
+    /// False if the deadline passed, so that an edit may be larger than necessary.
     pub(super) exact: bool,
 }
 
@@ -44,7 +45,7 @@ impl Edits {
     }
 }
 
-/// Compares two sequences.
+/// Finds the edits between two sequences.
 pub(super) fn edits<T: Eq + Hash>(before: &[T], after: &[T], deadline: Option<Instant>) -> Edits {
     let mut found = Edits {
         edits: Vec::new(),
@@ -70,8 +71,8 @@ pub(super) fn edits<T: Eq + Hash>(before: &[T], after: &[T], deadline: Option<In
     found
 }
 
-/// Finds the items that changed in place, if the sequences have the same length and most items are at the
-/// same index. This needs no search.
+/// Returns the ranges that differ, if the sequences have the same length and most items are equal at the same
+/// index. This case needs no search.
 fn in_place<T: Eq>(before: &[T], after: &[T]) -> Option<Vec<Range<usize>>> {
     if before.len() != after.len() {
         return None;
@@ -96,7 +97,7 @@ fn in_place<T: Eq>(before: &[T], after: &[T]) -> Option<Vec<Range<usize>>> {
     Some(runs)
 }
 
-/// Compares two runs whose first items and last items differ.
+/// Compares two sequences that differ in their first item and in their last item.
 fn general<T: Eq + Hash>(
     before: &[T],
     after: &[T],
@@ -136,8 +137,8 @@ fn general<T: Eq + Hash>(
     }
 }
 
-/// Calls a function for each run along the edits: with both ranges if both sequences have the run,
-/// otherwise with one. `end` is the length of the first sequence.
+/// Calls a function for each run of items: with two ranges for equal items, with one range for items that
+/// only one sequence has. `end` is the length of the first sequence.
 pub(super) fn each(
     edits: &[Edit],
     end: usize,
@@ -158,7 +159,7 @@ fn is_past(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
-/// Removes the equal ends of two ranges.
+/// Shortens two ranges by their common items at both ends.
 fn trim<T: Eq>(
     before: &[T],
     after: &[T],
@@ -179,7 +180,7 @@ fn trim<T: Eq>(
     (a, b)
 }
 
-/// Numbers the items from 0; equal items get equal numbers.
+/// Replaces items by numbers from 0, so that equal items have equal numbers.
 fn number<T: Eq + Hash>(before: &[T], after: &[T]) -> (Vec<u32>, Vec<u32>) {
     let mut known: HashMap<&T, u32> = HashMap::with_capacity(before.len());
     let mut of = |item| {
@@ -191,7 +192,8 @@ fn number<T: Eq + Hash>(before: &[T], after: &[T]) -> (Vec<u32>, Vec<u32>) {
     (before, after)
 }
 
-/// Finds the longest chain of items that occur once on each side and have the same order on both.
+/// Finds the anchors: the longest series of items that occur exactly once on each side and have the same
+/// order on both sides.
 fn anchors(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
     const NONE: u32 = u32::MAX;
     const MANY: u32 = u32::MAX - 1;
@@ -210,8 +212,8 @@ fn anchors(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
         .map(|item| (once_left[*item as usize], once_right[*item as usize]))
         .filter(|(a, b)| *a < MANY && *b < MANY)
         .collect();
-    // Patience sorting: for each length of a chain, `ends` has the last item of the best chain, and
-    // `previous` has the item before each item.
+    // Patience sorting. `ends[n]` is the last item of the best series with length n + 1, and `previous` has
+    // the item before each item.
     let mut ends: Vec<usize> = Vec::new();
     let mut previous: Vec<Option<usize>> = Vec::with_capacity(common.len());
     for (at, (_, place)) in common.iter().enumerate() {
@@ -256,8 +258,7 @@ fn gap(
     };
     let (old, new) = (&left[a.clone()], &right[b.clone()]);
     let ops = capture_diff_slices_deadline(algorithm, old, new, deadline);
-    // If the deadline interrupted the algorithm, its result may be far larger than necessary, and
-    // nothing in the result shows that.
+    // After a deadline, the algorithm may return far larger edits than necessary and does not say so.
     if is_past(deadline) {
         found.exact = false;
         return found.push(a, b);

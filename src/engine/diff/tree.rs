@@ -1,4 +1,5 @@
-//! Compares two objects field by field, collects the differences, and records the YAML of both.
+//! Compares two objects field by field. Collects the fields that differ, and records the YAML of both
+//! objects.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,7 +12,7 @@ use super::script::{At, Script, Sides, What};
 use super::{FieldChange, Options, Side, pairing, quantity, sequence};
 use crate::api::labels;
 
-/// The metadata fields that servers write.
+/// The metadata fields that the API server writes.
 const GENERATED: &[&str] = &[
     "managedFields",
     "resourceVersion",
@@ -20,7 +21,7 @@ const GENERATED: &[&str] = &[
     "creationTimestamp",
     "selfLink",
 ];
-/// Annotations that are derived from the rest of the object.
+/// Annotations that bowline or kubectl computes from the rest of the object.
 const DERIVED: &[&str] = &[
     LAST_APPLIED,
     labels::CONTENT_HASH,
@@ -30,7 +31,7 @@ const DERIVED: &[&str] = &[
     labels::AUDIT_HEAD,
 ];
 
-/// The position of a map in an object. It decides which fields of the map may be noise.
+/// The place of a map in an object. It decides which of its fields are noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Object,
@@ -40,7 +41,7 @@ enum Level {
 }
 
 impl Level {
-    /// Returns the level of the value under a key.
+    /// Returns the place of the map under a key.
     fn under(self, key: &str) -> Self {
         match (self, key) {
             (Self::Object, "metadata") => Self::Metadata,
@@ -59,7 +60,7 @@ impl Level {
     }
 }
 
-/// One step of a path; becomes text only when a difference is recorded.
+/// One step of a field path. It becomes text only for a field that differs.
 #[derive(Debug, Clone)]
 enum Step<'a> {
     Key(&'a str),
@@ -67,14 +68,14 @@ enum Step<'a> {
     Index(usize),
 }
 
-/// One comparison of two objects.
+/// A running comparison of two objects.
 pub(super) struct Walk<'a> {
     pub(super) options: &'a Options,
     path: Vec<Step<'a>>,
     pub(super) fields: Vec<FieldChange>,
-    /// The lines of both objects, if the options ask for lines.
+    /// The YAML of both objects, if the options ask for lines.
     pub(super) script: Script<'a>,
-    /// False if the deadline passed and some list or text is compared coarser than possible.
+    /// False if the deadline passed, so that the difference of a list or a text may be larger than necessary.
     pub(super) exact: bool,
 }
 
@@ -91,7 +92,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Clears the results, but keeps the allocated memory.
+    /// Clears the results of the previous comparison, but keeps the allocated memory.
     pub(super) fn begin(&mut self) {
         self.fields.clear();
         self.script.clear();
@@ -174,7 +175,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Runs a comparison with the path extended by one key or item.
+    /// Runs a comparison one step deeper in the object.
     fn within(&mut self, step: Step<'a>, run: impl FnOnce(&mut Self)) {
         self.path.push(step);
         run(self);
@@ -190,7 +191,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns whether the current path leads to a field that contains a quantity.
+    /// Returns whether the field at the current path contains a quantity.
     fn is_quantity(&self) -> bool {
         matches!(
             self.path.as_slice(),
@@ -207,8 +208,8 @@ impl<'a> Walk<'a> {
         )
     }
 
-    /// Records a map or list: first its key, then the pieces that `inside` adds. If `inside` adds
-    /// no piece for a side, the map or list is shown as empty on this side.
+    /// Records a map or list: its key, then the pieces that `inside` adds. If `inside` adds no piece to a
+    /// side, that side shows the map or list as empty.
     fn hold(
         &mut self,
         sides: Sides,
@@ -233,8 +234,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Records a map: first its key, then the pieces that `inside` adds. If `inside` adds no piece,
-    /// the key is removed again.
+    /// Records a map: its key, then the pieces that `inside` adds. If `inside` adds no piece, removes the key
+    /// again.
     fn hold_unless_silent(&mut self, sides: Sides, at: At<'a>, inside: impl FnOnce(&mut Self)) {
         if !self.options.lines {
             return inside(self);
@@ -264,7 +265,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 let at = at.entry(key);
-                // Most fields are unchanged scalars, which need no hiding or masking.
+                // A shortcut for most fields: unchanged scalars, which are never noise and never masked.
                 if let (Some(old), Some(new)) = (old, new)
                     && is_scalar(old)
                     && !secret
@@ -287,14 +288,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns whether a field that only one side has is noise: an empty value or a default.
+    /// Returns whether a field that only one side has is noise: it is empty, or a default that the server
+    /// filled in.
     fn is_hidden(&self, level: Level, key: &str, old: Option<&Value>, new: Option<&Value>) -> bool {
         let (only, side) = match (old, new) {
             (Some(old), None) => (old, Side::Before),
             (None, Some(new)) => (new, Side::After),
             _ => return false,
         };
-        // The content of a ConfigMap or Secret has no defaults.
+        // ConfigMaps and Secrets get no defaults from the server in their content.
         let is_content = |key: &str| matches!(key, "data" | "binaryData" | "stringData");
         let has_no_defaults = level == Level::Object && is_content(key)
             || matches!(self.path.as_slice(), [Step::Key(parent)] if is_content(parent));
@@ -302,7 +304,7 @@ impl<'a> Walk<'a> {
     }
 
     fn field(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>, secret: bool) {
-        // Look for noise inside these maps even if only one side has the whole map.
+        // Metadata may contain noise even if only one side has the whole map.
         let is_metadata = matches!(self.level(), Level::Metadata | Level::Annotations);
         match (old, new) {
             (Some(old), Some(new)) => self.both(at, old, new, secret),
@@ -321,7 +323,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Runs a function for the value of each side, if the side has a value.
+    /// Calls a function with the value of each side that has a value.
     fn each(
         &mut self,
         old: Option<&'a Value>,
@@ -335,7 +337,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares the values of a Secret without showing them.
+    /// Compares the values of a Secret, and records only masks.
     fn secrets(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>) {
         match (old, new) {
             (Some(Value::Object(old)), Some(Value::Object(new))) => {
@@ -407,8 +409,8 @@ impl<'a> Walk<'a> {
             };
             self.found([list(&names.before), list(&names.after)]);
         }
-        // If the orders differ, the items are recorded one by one and then arranged in the order of each
-        // side.
+        // If the two lists have different orders, each item gets its own script; afterwards the scripts are
+        // arranged in the order of each side.
         let mut items: Vec<(pairing::Pair, Script<'a>)> = Vec::new();
         for (at_old, at_new) in pairs {
             let name = at_old.and_then(|place| names.before.get(place));
@@ -473,7 +475,7 @@ impl<'a> Walk<'a> {
         self.items(at, &before[place..], secret);
     }
 
-    /// Records items that both lists have.
+    /// Records list items that are equal on both sides.
     fn items(&mut self, at: At<'a>, items: &'a [Value], secret: bool) {
         for item in items.iter().filter(|_| self.options.lines) {
             self.script.dash(Sides::Both);
@@ -481,7 +483,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Records a value and masks the values of all Secrets; `secret`: the value itself is a Secret.
+    /// Records a value and masks the values of all Secrets in it. `secret` is true if the value itself
+    /// belongs to a Secret.
     fn show(&mut self, sides: Sides, at: At<'a>, value: &'a Value, secret: bool) {
         self.show_at(sides, at, value, secret, Level::Inner);
     }
@@ -533,7 +536,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Records the content of `data` or `stringData` of a Secret: the keys, not the values.
+    /// Records the `data` or `stringData` of a Secret: the keys, with masks instead of values.
     fn show_masked(&mut self, sides: Sides, at: At<'a>, value: &'a Value) {
         match value {
             Value::Object(map) => self.hold(sides, at, "{}", |walk| {
@@ -553,7 +556,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Iterates over the keys of two maps, sorted, with the value of each map.
+/// Iterates over the keys of two maps in sorted order, with the value that each map has.
 struct Merged<'a> {
     before: std::iter::Peekable<Entries<'a>>,
     after: std::iter::Peekable<Entries<'a>>,
@@ -603,7 +606,7 @@ fn is_scalar(value: &Value) -> bool {
     !matches!(value, Value::Object(_) | Value::Array(_))
 }
 
-/// Returns whether a value has the same meaning as a missing field.
+/// Returns whether an API server treats a value like a missing field: null, or an empty list or map.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,14 +1,14 @@
-//! The words that changed in a pair of lines.
+//! Compares two paired lines by word.
 
 use std::ops::Range;
 
 use super::sequence;
 
-/// Lines with more words than this are compared only at their ends.
+/// A line with more words is compared only at its start and its end.
 const WORDS: usize = 400;
 
-/// Returns the byte ranges that differ between two lines, by words; empty if the lines have too little in
-/// common for a comparison by words.
+/// Returns the byte ranges of each line that differ, by word. Both are empty if the lines have too little in
+/// common.
 pub fn words(before: &str, after: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let (old, new) = (split(before), split(after));
     let found = match old.len().max(new.len()) > WORDS {
@@ -39,7 +39,7 @@ fn middle(old: &[&str], new: &[&str]) -> sequence::Edit {
     }
 }
 
-/// Splits a line into runs of letters and digits, runs of spaces, and other single characters.
+/// Splits a line into words: runs of letters and digits, runs of spaces, and any other single character.
 fn split(text: &str) -> Vec<&str> {
     let class = |c: char| match c {
         c if c.is_alphanumeric() || c == '_' => 1,
@@ -63,7 +63,7 @@ fn split(text: &str) -> Vec<&str> {
     words
 }
 
-/// Converts ranges of words, in order, to ranges of bytes.
+/// Converts ranges of words to ranges of bytes. The ranges must come in ascending order.
 struct Offsets<'a> {
     words: &'a [&'a str],
     word: usize,

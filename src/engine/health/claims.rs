@@ -1,4 +1,4 @@
-//! The health of kinds that request something: a volume, an address, a number of replicas.
+//! The health of kinds that request something from a controller: a volume, an address, a number of replicas.
 
 use serde_json::Value;
 
@@ -49,12 +49,12 @@ pub(super) fn autoscaler(facts: &Facts<'_>) -> Verdict {
         return Verdict::new(Health::Degraded, said(able));
     }
     match condition(status, "ScalingActive").filter(|it| is(Some(it), "False")) {
-        // A user scaled the workload to zero: the autoscaler does nothing until a user scales the
-        // workload up.
+        // Somebody scaled the workload to zero. The autoscaler does nothing until the workload has replicas
+        // again.
         Some(active) if text(active, "reason") == "ScalingDisabled" => {
             Verdict::new(Health::Healthy, said(active))
         }
-        // Metrics of new pods arrive after a while.
+        // New pods have no metrics for a short time.
         Some(active) if text(active, "reason").starts_with("FailedGet") => {
             Verdict::new(Health::Progressing, said(active))
         }

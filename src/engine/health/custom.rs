@@ -1,13 +1,13 @@
-//! The health of custom resources, by their common condition Ready.
+//! The health of custom resources, by the condition Ready that most of them have.
 
 use serde_json::Value;
 
 use super::{Facts, Verdict, condition, is, said, text};
 use crate::api::choreo::rendered::Health;
 
-/// Conditions of a resource that is not ready yet but makes progress.
+/// If one of these conditions is true, a resource that is not ready makes progress.
 const UNDER_WAY: &[&str] = &["Issuing", "Progressing", "Reconciling"];
-/// Reasons of a Ready condition that mean progress.
+/// If the condition Ready is false for one of these reasons, the resource makes progress.
 const ON_ITS_WAY: &[&str] = &[
     "Creating",
     "InProgress",
@@ -19,8 +19,7 @@ const ON_ITS_WAY: &[&str] = &[
 
 pub(super) fn by_ready(facts: &Facts<'_>) -> Verdict {
     let Some(status) = facts.status else {
-        // Many kinds have no status at all. If the object gets a status later, its health is
-        // computed again.
+        // Many kinds never get a status. If the object gets one later, bowline computes its health again.
         return Verdict::healthy();
     };
     let unseen = || {

@@ -1,9 +1,9 @@
-//! The health of a resource, from its own status. The rules are pure functions, tested as a table
-//! of objects and verdicts.
+//! Computes the health of an object from its own status. The rules are pure functions; tests compare a table
+//! of objects with the expected health.
 //!
-//! A status is used only if it was computed from the current generation; until then the resource is
-//! progressing. A resource of a Kubernetes kind without a rule in this module is healthy if it
-//! exists.
+//! The status is used only if the controller of the object computed it from the current generation; until
+//! then the object is progressing. An object of a Kubernetes kind without a rule in this module is healthy if
+//! it exists.
 
 mod claims;
 mod custom;
@@ -20,12 +20,12 @@ use crate::api::Object;
 use crate::api::builtin::is_builtin;
 use crate::api::choreo::rendered::Health;
 
-/// The health of a resource, and the reason.
+/// The health of an object, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The health of the resource.
     pub health: Health,
-    /// The reason, in words that follow the name of the resource.
+    /// The reason, as words that follow the name of the object in a message; None if the verdict needs no
+    /// explanation.
     pub message: Option<String>,
 }
 
@@ -37,7 +37,6 @@ impl Verdict {
         }
     }
 
-    /// Creates a verdict with a reason.
     pub fn new(health: Health, message: impl Into<String>) -> Self {
         Self {
             health,
@@ -46,24 +45,23 @@ impl Verdict {
     }
 }
 
-/// The fields of an object that its health depends on.
+/// The fields of an object from which its health is computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// The API group.
     pub group: &'a str,
-    /// The kind of the object.
     pub kind: &'a str,
-    /// The generation of the spec; None if the kind has no generations.
+    /// The generation; None if the kind has no generations.
     pub generation: Option<i64>,
     /// Whether the object is being deleted.
     pub deleting: bool,
-    /// The spec, or the fields of it that [`SPEC_FIELDS`] names.
+    /// The spec. The fields in [`SPEC_FIELDS`] are enough.
     pub spec: &'a Object,
     /// The status; None if the object has none.
     pub status: Option<&'a Object>,
 }
 
-/// The fields of a spec that health rules use.
+/// The fields of a spec that the health rules read.
 pub const SPEC_FIELDS: &[&str] = &[
     "completions",
     "paused",
@@ -74,7 +72,6 @@ pub const SPEC_FIELDS: &[&str] = &[
     "updateStrategy",
 ];
 
-/// Returns the health of a resource.
 pub fn of(facts: &Facts<'_>) -> Verdict {
     if facts.deleting {
         return Verdict::new(Health::Progressing, "is being deleted");
@@ -95,14 +92,14 @@ pub fn of(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Returns the first container of a pod with a failure that does not go away by itself, and the reason.
+/// Returns the name of the first container of a pod with a failure that does not go away by itself, and the
+/// reason.
 pub fn trouble(status: &Object) -> Option<(&str, &str)> {
     pods::trouble(status)
 }
 
 impl<'a> Facts<'a> {
-    /// Returns the status if it was computed from the current generation, else the verdict to use
-    /// instead.
+    /// Returns the status if it belongs to the current generation. Otherwise, returns the verdict to use.
     fn current(&self) -> Result<&'a Object, Verdict> {
         let unseen = || {
             Verdict::new(
@@ -143,7 +140,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the condition with this type; None if the status does not have it.
+/// Returns the condition of a type; None if the status does not have it.
 fn condition<'a>(status: &'a Object, type_: &str) -> Option<&'a Value> {
     let conditions = status.get("conditions")?.as_array()?;
     conditions
@@ -155,7 +152,7 @@ fn is(condition: Option<&Value>, status: &str) -> bool {
     condition.is_some_and(|condition| text(condition, "status") == status)
 }
 
-/// Returns the message of a condition, else its reason.
+/// Returns the message of a condition; its reason if it has no message.
 fn said(condition: &Value) -> &str {
     match text(condition, "message") {
         "" => text(condition, "reason"),

@@ -1,4 +1,4 @@
-//! The health of pods, and the reasons why their containers do not run.
+//! The health of pods, and the reasons why containers do not run.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Facts, Verdict, condition, is, said, text};
 use crate::api::Object;
 use crate::api::choreo::rendered::Health;
 
-/// The waiting reasons of a container that do not go away by themselves.
+/// If a container waits for one of these reasons, it does not start without a change.
 const FAILURES: &[&str] = &[
     "CrashLoopBackOff",
     "CreateContainerConfigError",
@@ -38,7 +38,7 @@ pub(super) fn pod(facts: &Facts<'_>) -> Verdict {
         }
         Some("Running") => match condition(status, "Ready") {
             ready if is(ready, "True") => Verdict::new(Health::Healthy, "is ready"),
-            // The pod runs to completion, so it has no readiness.
+            // A pod that runs to completion never becomes ready.
             _ if matches!(facts.word("restartPolicy"), Some("Never" | "OnFailure")) => {
                 Verdict::new(Health::Progressing, "runs")
             }
@@ -56,7 +56,7 @@ pub(super) fn pod(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Returns the first container with a failure that does not go away by itself, and the reason.
+/// Returns the name of the first container with a failure that does not go away by itself, and the reason.
 pub(super) fn trouble(status: &Object) -> Option<(&str, &str)> {
     let of = |field: &str| status.get(field).and_then(Value::as_array);
     let containers = [of("initContainerStatuses"), of("containerStatuses")];

@@ -1,11 +1,11 @@
-//! A table of objects and their health.
+//! Tests of the health rules: a table of objects and their expected health.
 
 use serde_json::{Value, json};
 
 use super::*;
 use Health::*;
 
-/// Computes the health of an object as the controller does.
+/// Computes the health of an object in the same way as the controller.
 fn verdict(object: &Value) -> (Health, String) {
     let version = object["apiVersion"].as_str().unwrap();
     let group = version.split_once('/').map_or("", |(group, _)| group);
@@ -597,7 +597,7 @@ fn custom_resources_and_those_of_kubernetes_without_a_rule() {
 }
 
 proptest::proptest! {
-    /// No status of a foreign controller causes a panic.
+    /// No status that another controller writes causes a panic.
     #[test]
     fn no_status_panics(
         kind in proptest::sample::select(vec![

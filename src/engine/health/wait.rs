@@ -8,7 +8,7 @@ use super::{Facts, Verdict, of};
 use crate::api::Object;
 use crate::api::choreo::rendered::Health;
 
-/// Returns the health of an object of Kubernetes' group `apps`.
+/// Returns the health of an object of the API group `apps`.
 pub fn of_workload(object: &DynamicObject, kind: &str) -> Verdict {
     let empty = Object::default();
     let map = |name: &str| object.data.get(name).and_then(serde_json::Value::as_object);
@@ -22,9 +22,9 @@ pub fn of_workload(object: &DynamicObject, kind: &str) -> Verdict {
     })
 }
 
-/// Follows an object until it is healthy or its rollout has failed, and returns that health. None:
-/// the object was deleted. `progress` gets every other health. While the server does not answer,
-/// this function does not return: the caller sets the deadline.
+/// Watches an object until it is healthy or its rollout has failed, and returns that verdict; None if the
+/// object is deleted. Calls `progress` with every other verdict. The function waits as long as the server
+/// does not answer, so the caller sets a deadline.
 pub async fn settled(
     api: Api<DynamicObject>,
     name: &str,
@@ -44,7 +44,7 @@ pub async fn settled(
                 }
             }
             Ok(None) if known => return None,
-            // The watcher lists again after an error.
+            // After an error, the watcher lists again by itself.
             Ok(None) | Err(_) => {}
         }
     }

@@ -1,7 +1,7 @@
-//! Commands on one subject, for every kind that plans through the engine: read the revisions of the
-//! subject, roll the subject back, pin and unpin it, undo the last action on it.
+//! Commands on one subject, the same for every kind that plans through the engine: read the revisions, roll
+//! back, pin, unpin, undo.
 //!
-//! The folder of a kind provides two functions, and both front ends call them through [`Actions`].
+//! The folder of a kind provides the two functions in [`Actions`]. Both front ends call them.
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -14,26 +14,22 @@ use crate::connect::explain;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::revisions::{NoRevision, Revisions};
 
-/// The functions of a kind that plans through the engine.
+/// The functions of a kind whose commands go through this module.
 pub struct Actions {
-    /// Reads the revisions of a subject.
     pub revisions: for<'a> fn(&'a Client, &'a SubjectRef, Timestamp) -> Answer<'a, Found>,
-    /// Plans a command.
     pub plan: for<'a> fn(&'a Client, &'a Command, &'a Asked) -> Answer<'a, Planned>,
 }
 
-/// The answer of a function of a kind.
+/// The future that a function of a kind returns.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, SubjectError>>;
 
-/// The revisions of a subject.
+/// The revisions of a subject, with the content that a diff compares.
 pub type Found = Revisions<Content>;
 
-/// A command on one subject.
+/// A verb on one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The subject of the command.
     pub subject: SubjectRef,
-    /// The verb with its arguments.
     pub verb: Verb,
 }
 
@@ -42,82 +38,80 @@ pub struct Command {
 pub enum Verb {
     /// Publish the content of an older revision again.
     Rollback {
-        /// The revision; None for the default of the kind.
+        /// The revision to restore; None for the default of the kind, such as the last good.
         to: Option<i64>,
-        /// Whether to place a hold.
+        /// Whether the rollback also places a hold.
         hold: bool,
-        /// Whether the user accepts that a GitOps tool may undo the change.
+        /// Whether the user accepts that a GitOps tool may revert the change.
         force: bool,
     },
     /// Place a hold.
     Pin {
-        /// The end of the hold; None for a hold without an end.
         until: Option<Timestamp>,
-        /// Whether to pause the rollouts of the subject too.
+        /// Whether to also pause the rollouts of the subject.
         freeze: bool,
     },
     /// Remove a hold.
     Unpin {
-        /// The id of the hold; None for the only hold.
+        /// The id of the hold to remove; None if the subject has only one hold.
         hold: Option<String>,
     },
-    /// Reverse the last action of bowline.
+    /// Reverse the last action that bowline made on the subject.
     Undo,
 }
 
 /// The content of a revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Content {
-    /// A short description, such as the images.
+    /// A short text for the user, such as the images.
     pub label: String,
     /// The objects that a diff compares.
     #[serde(skip)]
     pub objects: Vec<Value>,
 }
 
-/// A plan, with notes for the user.
+/// A plan, with notes and with the objects for a diff.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The planned changes.
     pub plan: Plan,
-    /// Notes for the user.
+    /// Notes for the user, shown with the plan.
     pub notes: Vec<String>,
-    /// The object of each change, before and after the change.
+    /// The objects of each change before and after the change.
     pub objects: Vec<[Value; 2]>,
 }
 
-/// The reason why a command on a subject is not possible.
+/// The reason why a command on a subject fails.
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
     /// The subject does not exist.
     #[error("{subject} does not exist in namespace {namespace}")]
     Missing {
-        /// The subject, as on the command line.
+        /// The subject, written as on the command line: `deploy/web`.
         subject: String,
-        /// The namespace that does not have the subject.
+        /// The namespace of the command.
         namespace: String,
     },
     /// A rule refuses the command.
     #[error("{why}")]
     Refused {
-        /// The reason why the rule refuses the command.
+        /// The reason of the rule.
         why: String,
-        /// The next step; a command of bowline without the flags of the target.
+        /// The next step for the user: a bowline command without the flags that select the target.
         hint: Option<String>,
     },
-    /// The user does not have the permission for the change.
+    /// The server denies the user this change. Contains the message.
     #[error("{0}")]
     Denied(String),
-    /// A revision does not exist.
+    /// The requested revision does not exist or is unknown.
     #[error(transparent)]
     Revision(#[from] NoRevision),
-    /// A request failed.
+    /// A request to the server failed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
 
 impl SubjectError {
-    /// Builds the error of a rule, with the next step.
+    /// Creates the error of a rule that refuses a command. `hint` is the next step for the user.
     pub fn refused(why: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Refused {
             why: why.into(),

@@ -1,5 +1,5 @@
-//! Subjects: the objects that have revisions. Each kind of subject has a folder in `subjects`,
-//! which describes the kind as data.
+//! Subjects: the objects that have revisions. Each kind has a folder in `src/subjects`, which describes the
+//! kind as a [`Kind`] value.
 
 pub mod command;
 
@@ -14,94 +14,87 @@ use serde_json::Value;
 
 use self::command::Actions;
 use super::world::Key;
-use crate::api::bowline::audit::{ContentRef, Detail};
+use crate::api::bowline::audit::ContentRef;
 use crate::api::digest;
 use crate::api::hold::Hold;
 use crate::api::operation::{self, Operation};
 
-/// A kind of subject: the values and functions that differ between kinds.
+/// A kind of subject, described as data.
 pub struct Kind {
-    /// The kind of the object, such as `Deployment`. Audit entries contain it.
+    /// The Kubernetes kind, such as `Deployment`. Audit entries contain it.
     pub name: &'static str,
-    /// The words before the slash on the command line, as in `deploy/web`. Messages use the first
-    /// of them.
+    /// The words before the slash on the command line, as in `deploy/web`. Messages use the first word.
     pub prefixes: &'static [&'static str],
     /// Returns the API resource of the kind.
     pub resource: fn() -> ApiResource,
-    /// The path of the field that contains the content.
+    /// The path of the field with the content, such as `spec.releaseRef`.
     pub main_field: &'static [&'static str],
-    /// Where an object keeps its holds.
+    /// The field or the annotation in which an object keeps its holds.
     pub holds: HoldsIn,
-    /// How the changes of an object are numbered.
+    /// How revisions of an object get their numbers.
     pub numbering: Numbering,
-    /// The functions of a kind that plans through the engine; None for a kind with its own planner.
+    /// The functions for commands on a subject; None for a kind with its own planner.
     pub actions: Option<Actions>,
     /// The verbs that work on this kind.
     pub capabilities: &'static [Capability],
-    /// Returns the content of an object at a time, for the audit entry of a change that no
-    /// operation describes. The flag is true if a GitOps tool owns the object.
+    /// Returns the content of an object at a time, for the audit entry of a change without a recorded
+    /// operation. The flag says whether a GitOps tool owns the object.
     pub content: fn(&DynamicObject, Timestamp, bool) -> ContentRef,
-    /// Returns the values of an audit entry that only this kind has; the second argument is the content
-    /// of the entry.
-    pub detail: fn(&DynamicObject, &ContentRef) -> Option<Detail>,
-    /// Returns the row and the column of an object in the matrix; the column is None if the object belongs
-    /// to all columns.
+    /// Returns the values of an audit entry that only this kind has. The second argument is the content of
+    /// the entry.
+    pub release_ref: fn(&DynamicObject, &ContentRef) -> Option<String>,
+    /// Returns the row and the column of an object in the matrix. The column is None if the object belongs to
+    /// all columns.
     pub place: fn(&DynamicObject) -> (String, Option<String>),
 }
 
-/// Where an object keeps its holds.
+/// The place in an object that contains its holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldsIn {
-    /// In a field, by its path.
+    /// The path of a field.
     Field(&'static [&'static str]),
-    /// In an annotation, as JSON.
+    /// The name of an annotation; its value is JSON.
     Annotation(&'static str),
 }
 
-/// How the changes of an object are numbered.
+/// How revisions of an object get their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbering {
     /// By the generation: every change of the spec is a revision.
     Generation,
-    /// By an annotation that bowline increments with each of its own changes. Other programs change
-    /// such an object all the time, for example an autoscaler changes the replicas. Only a change
-    /// of `fields` conflicts with a plan.
+    /// By an annotation that bowline increments with each of its own changes. Other programs change these
+    /// objects all the time; for example, an autoscaler changes the replicas. Only a change of `fields`
+    /// conflicts with a plan.
     Annotation {
-        /// The name of the annotation.
         name: &'static str,
         /// The paths of the fields that a plan depends on.
         fields: &'static [&'static [&'static str]],
     },
 }
 
-/// The identity and the state of a subject at plan time.
+/// The identity and the revision of a subject at plan time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The uid, which differs from the uid of a later subject of the same name.
+    /// The uid. A later object with the same name has another uid.
     pub uid: String,
-    /// The number of the newest change.
+    /// The newest revision.
     pub number: i64,
-    /// The hash of the fields that a plan depends on; None if the number covers every change.
+    /// The hash of the fields that a plan depends on; None if every change of the spec increases `number`.
     pub fields: Option<String>,
 }
 
 /// A verb that a kind of subject supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// `deploy`.
     Deploy,
-    /// `promote`.
     Promote,
-    /// `rollback`.
     Rollback,
-    /// `pin` and `unpin`.
     Pin,
-    /// `undo`.
     Undo,
 }
 
 impl Kind {
-    /// Returns the holds of an object; none if they are not readable.
+    /// Returns the holds of an object; empty if they cannot be parsed.
     pub fn holds_of(&self, object: &DynamicObject) -> Vec<Hold> {
         let read = match self.holds {
             HoldsIn::Field(path) => {
@@ -120,7 +113,7 @@ impl Kind {
         read.unwrap_or_default()
     }
 
-    /// Returns the number of the newest change of an object; None if the object is not stored.
+    /// Returns the current revision of an object; None if the server has not stored the object.
     pub fn number(&self, object: &DynamicObject) -> Option<i64> {
         let generation = object.metadata.generation?;
         Some(match self.numbering {
@@ -133,7 +126,8 @@ impl Kind {
         })
     }
 
-    /// Returns the state that a plan expects of an object; None if the object is not stored.
+    /// Returns the identity and revision that a plan for this object expects; None if the server has not
+    /// stored the object.
     pub fn expected(&self, object: &DynamicObject) -> Option<Expected> {
         let fields = match self.numbering {
             Numbering::Generation => None,
@@ -151,14 +145,14 @@ impl Kind {
         })
     }
 
-    /// Returns the operation that made the newest change of an object; None if it was another program, or if
-    /// the record is not readable.
+    /// Returns the operation that made the newest change; None if another program made the change, or if the
+    /// annotation cannot be parsed.
     pub fn operation(&self, object: &DynamicObject) -> Option<Operation> {
         let operation = operation::of(object, self.name, self.number(object));
         operation.ok().flatten()
     }
 
-    /// Returns the word for a subject of this kind on the command line, such as `deploy/web`.
+    /// Returns a subject as users write it on the command line, such as `deploy/web`.
     pub fn words(&self, name: &str) -> String {
         format!("{}/{name}", self.prefixes.first().unwrap_or(&self.name))
     }
@@ -181,25 +175,22 @@ impl Eq for Kind {}
 /// One subject: its kind, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubjectRef {
-    /// The kind of the subject.
     pub kind: &'static Kind,
-    /// The namespace and the name.
     pub key: Key,
 }
 
 impl SubjectRef {
-    /// Creates a reference to a subject.
     pub fn new(kind: &'static Kind, key: Key) -> Self {
         Self { kind, key }
     }
 
-    /// Returns the subject as on the command line, such as `deploy/web`.
+    /// Returns the subject as users write it on the command line, such as `deploy/web`.
     pub fn words(&self) -> String {
         self.kind.words(&self.key.name)
     }
 }
 
-/// Returns the value of a field of an object, by its path from the root.
+/// Returns the value at a path from the root of an object; None if it does not exist.
 pub fn field(object: &DynamicObject, path: &[&str]) -> Option<Value> {
     let mut path = path.iter();
     let found = path.try_fold(&object.data, |value, step| value.get(step));

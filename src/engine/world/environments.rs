@@ -1,4 +1,4 @@
-//! The environments and pipelines of the read model, which all subjects share.
+//! The Environments and DeploymentPipelines of the read model. All kinds of subjects use them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::api::openchoreo::environment::{DeploymentPipelineSpec, PipelineFault}
 use crate::api::{DeploymentPipeline, Environment};
 
 impl World {
-    /// Applies an event of the watch of environments.
+    /// Applies a watch event to the Environments.
     pub fn environments(&mut self, event: Event<Environment>) {
         match event {
             Event::Listing => self.environments.start_list(),
@@ -25,7 +25,7 @@ impl World {
         }
     }
 
-    /// Applies an event of the watch of pipelines.
+    /// Applies a watch event to the DeploymentPipelines.
     pub fn pipelines(&mut self, event: Event<DeploymentPipeline>) {
         match event {
             Event::Listing => self.pipelines.start_list(),
@@ -43,19 +43,19 @@ impl World {
         }
     }
 
-    /// Returns the namespaces that have an environment or a pipeline, some of them several times.
+    /// Returns the namespaces with an Environment or a DeploymentPipeline; a namespace may occur several
+    /// times.
     pub fn pipeline_namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
         let environments = self.environments.iter().map(|(key, _)| key);
         let pipelines = self.pipelines.iter().map(|(key, _)| key);
         environments.chain(pipelines).map(|key| &key.namespace)
     }
 
-    /// Returns an environment.
     pub fn environment(&self, key: &Key) -> Option<&Environment> {
         self.environments.get(key)
     }
 
-    /// Returns the names of the environments whose workloads are in a namespace, in no order.
+    /// Returns the names of the Environments whose workloads run in `namespace`, in no order.
     pub fn environments_naming(&self, namespace: &str) -> impl Iterator<Item = &str> {
         let rows = self.environments.iter();
         let naming = rows.filter(move |(_, environment)| environment.spec.namespace == namespace);
@@ -73,8 +73,7 @@ impl World {
         names
     }
 
-    /// Returns the pipelines of a namespace, by name. A namespace may have only one; several are a
-    /// fault.
+    /// Returns the pipelines of a namespace, sorted by name. More than one is a fault.
     pub fn pipelines_in(&self, namespace: &str) -> Vec<(&Key, &DeploymentPipelineSpec)> {
         let rows = self.pipelines.iter();
         let here = rows.filter(|(key, _)| &*key.namespace == namespace);
@@ -83,13 +82,13 @@ impl World {
         found
     }
 
-    /// Returns the pipeline of a namespace; if there are several, the first by name.
+    /// Returns the pipeline of a namespace; the first by name if there are several.
     pub fn pipeline(&self, namespace: &str) -> Option<&DeploymentPipelineSpec> {
         self.pipeline_object(namespace)
             .map(|pipeline| &pipeline.spec)
     }
 
-    /// Returns the DeploymentPipeline of a namespace with its metadata.
+    /// Returns the DeploymentPipeline object of a namespace; the first by name if there are several.
     pub fn pipeline_object(&self, namespace: &str) -> Option<&DeploymentPipeline> {
         let here = |(key, _): &(&Key, &DeploymentPipeline)| &*key.namespace == namespace;
         let found = self.pipelines.iter().filter(here);
@@ -97,7 +96,8 @@ impl World {
         first.map(|(_, pipeline)| pipeline)
     }
 
-    /// Returns the fault for which bowline refuses promotions in a namespace.
+    /// Returns the fault because of which bowline refuses promotions in a namespace; None if the pipeline is
+    /// valid or absent.
     pub fn pipeline_fault(&self, namespace: &str) -> Option<PipelineFault> {
         let found = self.pipelines_in(namespace);
         match found.as_slice() {

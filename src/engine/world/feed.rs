@@ -1,9 +1,8 @@
-//! Feeds the read model from watches.
+//! Fills the read model from watches.
 //!
-//! Each kind has its own watch, as long as the feed exists. A watch that fails is reported, and is
-//! retried with backoff. A watch starts when discovery says that the server has the kind; until then the
-//! kind is absent, which is no failure. A version number that only grows wakes readers, so that a burst
-//! of events wakes them once.
+//! The feed starts one watch per kind as soon as discovery reports that the server has the kind; until then
+//! the kind is absent, which is no failure. The feed reports a failed watch and retries it with backoff. A
+//! version number increases with every change, so a burst of events wakes a reader only once.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -27,8 +26,7 @@ use crate::api::{DeploymentPipeline, Environment};
 use crate::connect::kinds::{self, Discovery};
 use crate::connect::{Failure, explain, failure};
 
-/// A read model that follows a server. Only the watches of the feed write the read model; dropping
-/// the feed ends the watches.
+/// A read model that follows a server. Only the watches write to it; dropping the feed stops them.
 pub struct Feed {
     world: Arc<RwLock<World>>,
     version: watch::Receiver<u64>,
@@ -36,18 +34,18 @@ pub struct Feed {
     _watches: JoinSet<()>,
 }
 
-/// A change of the read model.
+/// The notice that an object of the read model changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// The kind of the changed object.
     pub source: Source,
-    /// The object; None if all objects of the kind may have changed.
+    /// The key of the object; None if any object of the kind may have changed.
     pub key: Option<Key>,
-    /// The component of the object, or the component before the change.
+    /// The name of the matrix row of the object; if the object moved to another row, a second notice has the
+    /// old row.
     pub component: Option<Arc<str>>,
 }
 
-/// A kind whose objects fill a table of the read model.
+/// A kind to watch, with the function that writes its events to the read model.
 pub struct Watch {
     source: Source,
     kind: ApiResource,
@@ -58,11 +56,11 @@ pub struct Watch {
 
 type Follow = Box<dyn FnOnce(&Client, Option<&str>, Followed) -> BoxFuture<'static, ()>>;
 
-/// Returns the name of the matrix row that an object belongs to; None for objects that belong to no row.
+/// Finds the name of the matrix row that an object belongs to; None if it belongs to no row.
 type RowOf = for<'w> fn(&'w World, Source, &Key) -> Option<&'w Arc<str>>;
 
 impl Watch {
-    /// Watches a kind; `apply` writes each event to the read model.
+    /// Creates the watch of a kind. `apply` writes each event to the read model.
     pub fn new<K>(source: Source, apply: fn(&mut World, Event<K>)) -> Self
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -87,19 +85,18 @@ impl Watch {
         }
     }
 
-    /// Marks a kind that does not belong to bowline.
+    /// Declares that another program defines the kind, so that its absence is no problem.
     pub fn of_others(self) -> Self {
         Self { own: false, ..self }
     }
 
-    /// Sets the function that finds the matrix row of an object, which the events of
-    /// [`Feed::touched`] contain.
+    /// Sets the function that finds the matrix row of an object, for the notices of [`Feed::touched`].
     pub fn of_row(mut self, row_of: RowOf) -> Self {
         self.row_of = row_of;
         self
     }
 
-    /// Returns the watched kind.
+    /// Describes the watched kind for the read model.
     pub fn kind(&self) -> Watched {
         Watched {
             source: self.source,
@@ -117,7 +114,7 @@ impl Watch {
     }
 }
 
-/// One watched kind, with the shared data of the watches.
+/// A running watch.
 struct Followed {
     source: Source,
     kind: ApiResource,
@@ -127,7 +124,7 @@ struct Followed {
 
 type Listeners = Vec<mpsc::UnboundedSender<Touched>>;
 
-/// The shared data of the watches.
+/// The values that all running watches of a feed share.
 #[derive(Clone)]
 struct Sink {
     world: Arc<RwLock<World>>,
@@ -136,12 +133,13 @@ struct Sink {
     served: Arc<Served>,
 }
 
-/// The kinds of the server, according to the last discovery.
+/// The last answer of discovery: which of the watched kinds the server has.
 struct Served {
     client: Client,
-    /// The kinds that the watches need.
+    /// The kinds to ask for.
     kinds: Vec<ApiResource>,
-    /// The time and the content of the last answer; None if the answer did not come in time.
+    /// The time and the content of the last answer. The inner None means that discovery did not answer in
+    /// time.
     asked: tokio::sync::Mutex<Option<(Instant, Option<Discovery>)>>,
 }
 
@@ -154,7 +152,7 @@ impl Served {
         }
     }
 
-    /// Returns whether the server has a kind; None if discovery does not answer. The watches share one
+    /// Returns whether the server has a kind; None if discovery does not answer. All watches share one recent
     /// answer.
     async fn has(&self, kind: &ApiResource) -> Option<bool> {
         let mut asked = self.asked.lock().await;
@@ -170,8 +168,8 @@ impl Served {
 }
 
 impl Sink {
-    /// Changes the read model, sends the changed objects to the listeners, and only then raises the version: a
-    /// reader whom the version wakes finds both.
+    /// Changes the read model, then sends the notices to the listeners, then increments the version. So a
+    /// reader that the version wakes finds the change and the notice.
     fn change(&self, change: impl FnOnce(&mut World) -> Vec<Touched>) {
         let changed = change(&mut self.world.write().unwrap_or_else(PoisonError::into_inner));
         let mut listeners = self
@@ -187,7 +185,7 @@ impl Sink {
 }
 
 impl Feed {
-    /// Starts to watch a namespace, or all namespaces.
+    /// Starts the watches of a namespace, or of all namespaces if `namespace` is None.
     pub fn start(client: &Client, namespace: Option<&str>, watches: Vec<Watch>) -> Self {
         let (version, seen) = watch::channel(0);
         let watched: Vec<_> = watches.iter().map(Watch::kind).collect();
@@ -217,12 +215,13 @@ impl Feed {
         }
     }
 
-    /// Locks the read model for reading. The watches wait while a reader holds the lock.
+    /// Locks the read model for reading. Watch events wait while a reader holds the lock.
     pub fn world(&self) -> RwLockReadGuard<'_, World> {
         read(&self.world)
     }
 
-    /// Returns the changes from now on, object by object, each after the read model has it.
+    /// Returns a stream of notices, one per changed object, from now on. The read model already contains the
+    /// change.
     pub fn touched(&self) -> impl Stream<Item = Touched> + Send + use<> {
         let (listener, heard) = mpsc::unbounded_channel();
         let mut listeners = self
@@ -236,19 +235,20 @@ impl Feed {
         })
     }
 
-    /// Returns a version number that grows with every change, to wait for it together with other events.
+    /// Returns the version number of the read model as a channel, to wait for a change together with other
+    /// events.
     pub fn versions(&self) -> watch::Receiver<u64> {
         self.version.clone()
     }
 
-    /// Waits until a condition on the read model is true. Several callers can wait.
+    /// Waits until `wanted` is true for the read model. Several callers can wait at the same time.
     pub async fn when(&self, wanted: impl Fn(&World) -> bool) {
         let mut version = self.version.clone();
-        // The senders exist as long as this feed.
+        // An error is impossible: the senders live as long as this feed.
         let _ = version.wait_for(|_| wanted(&self.world())).await;
     }
 
-    /// Waits until kinds are listed or have failed, but at most `LISTING`.
+    /// Waits until each kind is listed, absent or failed, but at most ten seconds.
     pub async fn listed(&self, sources: &[Source]) {
         let listed = self.when(|world| {
             let mut found = sources.iter().map(|source| world.freshness(*source));
@@ -257,13 +257,13 @@ impl Feed {
         let _ = tokio::time::timeout(LISTING, listed).await;
     }
 
-    /// Waits for a change since the last call.
+    /// Waits for the first change after the previous call.
     pub async fn changed(&mut self) {
-        // The senders exist as long as the watches, which exist as long as this feed.
+        // An error is impossible: the feed owns the watches, and the watches own the senders.
         let _ = self.version.changed().await;
     }
 
-    /// Waits until a condition on the read model is true.
+    /// Waits until `wanted` is true for the read model.
     pub async fn until(&mut self, wanted: impl Fn(&World) -> bool) {
         loop {
             self.version.borrow_and_update();
@@ -279,23 +279,23 @@ fn read(world: &RwLock<World>) -> RwLockReadGuard<'_, World> {
     world.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The backoff of a failed watch. It is short, because a user waits for the server to return.
+/// The backoff of a failed watch: short pauses, because a user waits for the server to return.
 #[derive(Default)]
 struct Pauses(watcher::DefaultBackoff);
 
-/// The longest pause of the backoff.
+/// The longest pause of the backoff of a failed watch.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The pause after which the feed asks discovery again for an absent kind.
+/// The pause before the feed asks discovery again for an absent kind.
 const ABSENT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The timeout of discovery: after it, the watch starts without discovery.
+/// How long a watch waits for discovery. After that it starts without discovery.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
-/// The timeout of the first list.
+/// The longest time that [`Feed::listed`] waits.
 const LISTING: Duration = Duration::from_secs(10);
 
-/// After this time a failed watch has been retried.
+/// If a failed watch reports no new error for this time, its retry worked.
 const TRIED_AGAIN: Duration = Duration::from_millis(2_500);
 
 impl Iterator for Pauses {
@@ -312,7 +312,7 @@ impl Backoff for Pauses {
     }
 }
 
-/// Follows one kind for ever, while the server has it.
+/// Watches one kind until the feed is dropped. Waits while the server does not have the kind.
 async fn follow<K>(api: Api<K>, followed: Followed, apply: fn(&mut World, Event<K>))
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
@@ -320,12 +320,11 @@ where
     let Followed { source, sink, .. } = &followed;
     let source = *source;
     loop {
-        // If discovery does not answer, the watch itself finds out whether the server has the kind.
+        // Without an answer of discovery, the watch request shows whether the server has the kind.
         if sink.served.has(&followed.kind).await != Some(false) {
             watch_served(api.clone(), &followed, apply).await;
         }
-        // If the server does not have the kind any more, its objects do not exist any more. Notify
-        // readers of the absence only once.
+        // The server has removed the kind with all its objects. Readers get one notice.
         if !read(&sink.world).is_absent(source) {
             sink.change(|world| {
                 apply(world, Event::Listing);
@@ -342,7 +341,7 @@ where
     }
 }
 
-/// Follows one kind until the server answers that it does not have the kind.
+/// Watches one kind until the server answers that it does not have the kind.
 async fn watch_served<K>(api: Api<K>, followed: &Followed, apply: fn(&mut World, Event<K>))
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
@@ -357,7 +356,7 @@ where
     let events = watcher(api.clone(), watcher::Config::default()).backoff(Pauses::default());
     let mut events = std::pin::pin!(events);
     let mut listed = false;
-    // The time of the last failure; None if the watch runs.
+    // The time of the last failure; None while the watch works.
     let mut failed: Option<Instant> = None;
     loop {
         let next = match failed {
@@ -367,8 +366,8 @@ where
         let event = match next {
             Ok(Some(event)) => event,
             Ok(None) => return,
-            // The retry did not fail. A resumed watch sends no event, so a small list shows whether the
-            // server answers.
+            // The retry reported no error. A resumed watch may send no event, so a list of one object shows
+            // whether the server answers.
             Err(_) => {
                 let answers = api.list(&ListParams::default().limit(1)).await.is_ok();
                 failed = (!answers || !listed).then(Instant::now);
@@ -403,14 +402,14 @@ where
                     Vec::new()
                 });
                 if is_impossible(&error) {
-                    // Every later request would be the same as this one, so wait forever.
+                    // A retry would send the same invalid request, so the watch stops here and waits forever.
                     return std::future::pending().await;
                 }
                 continue;
             }
         };
         let touched = match &told {
-            // While a list is read, readers are notified only of its end.
+            // During a list, readers get no notice of single objects, only of the end of the list.
             Event::Applied(object) | Event::Deleted(object) if listed => {
                 let namespace = object.namespace().unwrap_or_default();
                 Some(Some(Key::new(&namespace, &object.name_any())))
@@ -421,7 +420,7 @@ where
         let object = touched.clone().flatten();
         let component = |world: &World| row_of(world, source, object.as_ref()?).cloned();
         sink.change(|world| {
-            // Only a complete list makes the kind current.
+            // A kind is up to date only after a complete list.
             if listed {
                 world.live(source);
             }
@@ -431,7 +430,7 @@ where
             let Some(key) = touched else {
                 return Vec::new();
             };
-            // An object that changed its component is reported twice, once for each component.
+            // If the object moved to another row, listeners get one notice for each of the two rows.
             let left = match (&was, &is) {
                 (Some(was), Some(is)) if was != is => Some(was.clone()),
                 _ => None,
@@ -458,7 +457,7 @@ fn is_kind_absent(error: &watcher::Error) -> bool {
     }
 }
 
-/// Returns whether the request of a watch cannot be built, for example because of its namespace.
+/// Returns whether a watch failed because its request cannot be built, for example with an invalid namespace.
 fn is_impossible(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(error)
@@ -468,7 +467,7 @@ fn is_impossible(error: &watcher::Error) -> bool {
     }
 }
 
-/// Returns the error of a watch, and whether we lack the permission.
+/// Returns the error of a watch as text, and whether the server denied the user the watch.
 fn explained(error: &watcher::Error) -> (String, bool) {
     let status = |code| matches!(code, 401 | 403);
     match error {

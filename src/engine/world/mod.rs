@@ -1,10 +1,9 @@
-//! The read model: typed tables of summaries. An event of a watch changes only the row of its
-//! object.
+//! The read model: tables of rows, one row per object. A watch event changes only the row of its object.
 //!
-//! Watches write the read model, planners and screens read it. A subject registers a table of its
-//! own type and the watches that fill it; this module has the environments and pipelines that all
-//! subjects share. An event and a lookup need the same time for any number of objects. This module
-//! does not talk to a server; [`feed`] does.
+//! Watches write the read model; planners and screens read it. A subject registers a table of its own type
+//! and the watches that fill it. This module itself has the Environments and DeploymentPipelines. The cost of
+//! an event or a lookup does not depend on the number of objects. This module sends no requests; [`feed`]
+//! does.
 
 mod environments;
 pub mod feed;
@@ -25,12 +24,12 @@ use crate::api::{DeploymentPipeline, Environment};
 pub use key::{Key, Labels};
 pub use table::Table;
 
-/// The objects that the watches reported, as summaries.
+/// The read model: a row for each object that the watches reported.
 #[derive(Default)]
 pub struct World {
-    /// The names of namespaces, components and environments; equal names share one allocation.
+    /// The names of namespaces, components and environments. Equal names share one allocation.
     names: HashSet<Arc<str>>,
-    /// The tables of the subjects, at most one of each type.
+    /// The tables that subjects registered, at most one per type.
     tables: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
     environments: Table<Environment>,
     pipelines: Table<DeploymentPipeline>,
@@ -39,17 +38,17 @@ pub struct World {
     freshness: BTreeMap<Source, Freshness>,
 }
 
-/// A watched kind, by the plural word that messages use for its objects.
+/// Identifies a watched kind by its plural word in messages, such as `environments`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(pub &'static str);
 
 impl Source {
-    /// Environments.
+    /// The source of Environments.
     pub const ENVIRONMENTS: Self = Self("environments");
-    /// DeploymentPipelines.
+    /// The source of DeploymentPipelines.
     pub const PIPELINES: Self = Self("pipelines");
 
-    /// Returns the word for the objects of the kind.
+    /// Returns the plural word for the kind in messages.
     pub fn word(self) -> &'static str {
         self.0
     }
@@ -58,56 +57,51 @@ impl Source {
 /// A kind that a watch follows.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The kind, by the word that messages use.
     pub source: Source,
-    /// The API resource of the kind.
     pub kind: ApiResource,
-    /// Whether the kind belongs to bowline. It is no problem if any other kind is absent or not
-    /// readable.
+    /// Whether bowline defines the kind. For a kind of another program, it is no problem if the kind is
+    /// absent or the user may not read it.
     pub own: bool,
 }
 
-/// Whether the watch of a kind is up to date.
+/// Whether the rows of a kind are up to date.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Freshness {
-    /// The first list is not complete.
+    /// The first list is not complete yet.
     #[default]
     Loading,
-    /// The watch runs.
+    /// The watch works, and the rows are up to date.
     Live,
-    /// The server does not have the kind; the watch starts when the server has it.
+    /// The server does not have the kind. The watch starts when the kind appears.
     Absent,
-    /// The watch is disconnected.
+    /// The watch is disconnected, so the rows may be out of date.
     Stale {
-        /// The time of the disconnection.
+        /// The time when the watch was disconnected.
         since: Timestamp,
-        /// The error of the watch.
         why: String,
         /// Whether the server denies the user the watch, so that a retry does not help.
         denied: bool,
     },
 }
 
-/// An event of a watch.
+/// A watch event.
 #[derive(Clone, Debug)]
 pub enum Event<K> {
-    /// A list begins; the objects that it does not contain are deleted.
+    /// A list begins. Objects that this list does not contain no longer exist.
     Listing,
-    /// An object of a list, or a changed object.
+    /// An object of a list, or a new or changed object.
     Applied(K),
-    /// A deleted object.
+    /// An object was deleted.
     Deleted(K),
-    /// The list is complete.
     Listed,
 }
 
 impl World {
-    /// Returns an empty read model.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns an empty read model of the kinds that watches fill.
+    /// Returns an empty read model that knows the kinds that watches will fill.
     pub fn watching(watched: Vec<Watched>) -> Self {
         Self {
             watched,
@@ -115,7 +109,7 @@ impl World {
         }
     }
 
-    /// Returns the table of a subject; None if nothing was written to it yet.
+    /// Returns the table of type `T`; None if nothing was written to it yet.
     pub fn table<T: Send + Sync + 'static>(&self) -> Option<&T> {
         let (_, table) = self
             .tables
@@ -124,7 +118,8 @@ impl World {
         table.downcast_ref()
     }
 
-    /// Returns the table of a subject for writing; an empty one the first time. Only watches call this.
+    /// Returns the table of type `T` for writing. Creates an empty table at the first call. Only watches call
+    /// this.
     pub fn table_mut<T: Default + Send + Sync + 'static>(&mut self) -> &mut T {
         let id = TypeId::of::<T>();
         let at = match self.tables.iter().position(|(known, _)| *known == id) {
@@ -147,7 +142,7 @@ impl World {
         )
     }
 
-    /// Returns the watched kinds, except the kinds of other programs that the user may not read.
+    /// Returns the watched kinds. Leaves out kinds of other programs that the user may not read.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
         let readable = self.watched.iter();
         let readable = readable.filter(|watched| watched.own || !self.is_denied(watched.source));
@@ -161,22 +156,21 @@ impl World {
         found.map(|watched| &watched.kind)
     }
 
-    /// Records that the lists of some kinds are complete; for a read model that no watch fills.
+    /// Marks kinds as completely listed, for a read model that no watch fills.
     pub fn all_listed(&mut self, sources: &[Source]) {
         for source in sources {
             self.listed(*source);
         }
     }
 
-    /// Records that the list of a kind is complete.
+    /// Marks a kind as completely listed.
     pub fn listed(&mut self, source: Source) {
         self.freshness.insert(source, Freshness::Live);
-        // Remove the names that no row uses any more.
+        // Drops the names that no row uses any more.
         self.names.retain(|name| Arc::strong_count(name) > 1);
     }
 
-    /// Records that the watch of a kind is disconnected. The rows of the kind stay, although they
-    /// may be out of date.
+    /// Marks the watch of a kind as disconnected. The rows stay, although they may be out of date.
     pub fn cut_off(&mut self, source: Source, now: Timestamp, why: String, denied: bool) {
         let known = self.freshness.entry(source).or_default();
         let since = match known {
@@ -186,12 +180,11 @@ impl World {
         *known = Freshness::Stale { since, why, denied };
     }
 
-    /// Records that the server does not have a kind. Its objects were deleted with it.
     fn absent(&mut self, source: Source) {
         self.freshness.insert(source, Freshness::Absent);
     }
 
-    /// Records that a watch runs again.
+    /// Marks a disconnected watch as working again.
     pub fn live(&mut self, source: Source) {
         let known = self.freshness.entry(source).or_default();
         if matches!(known, Freshness::Stale { .. }) {
@@ -199,12 +192,12 @@ impl World {
         }
     }
 
-    /// Returns whether the watch of a kind is up to date.
+    /// Returns whether the rows of a kind are up to date.
     pub fn freshness(&self, source: Source) -> &Freshness {
         self.freshness.get(&source).unwrap_or(&Freshness::Loading)
     }
 
-    /// Returns why the watch of a kind is disconnected; None if it is not.
+    /// Returns the error of a disconnected watch; None if the watch is not disconnected.
     pub fn why_stale(&self, source: Source) -> Option<&str> {
         match self.freshness(source) {
             Freshness::Stale { why, .. } => Some(why),
@@ -212,19 +205,18 @@ impl World {
         }
     }
 
-    /// Returns whether the server does not have a kind.
     pub fn is_absent(&self, source: Source) -> bool {
         *self.freshness(source) == Freshness::Absent
     }
 
-    /// Returns the kinds of bowline that the server does not have.
+    /// Returns the kinds that bowline defines and that the server does not have.
     pub fn absent_kinds(&self) -> Vec<String> {
         let own = self.watched.iter().filter(|watched| watched.own);
         let absent = own.filter(|watched| self.is_absent(watched.source));
         absent.map(|watched| watched.kind.kind.clone()).collect()
     }
 
-    /// Returns whether each of some kinds is listed or absent.
+    /// Returns whether each of `sources` is up to date or absent, so that an action can depend on them.
     pub fn are_known(&self, sources: &[Source]) -> bool {
         let is_known = |source: &Source| match self.freshness(*source) {
             Freshness::Live | Freshness::Absent => true,
@@ -233,8 +225,8 @@ impl World {
         sources.iter().all(is_known)
     }
 
-    /// Returns whether every watch runs. Ignores kinds of other programs that are absent or not
-    /// readable.
+    /// Returns whether every watch works. Ignores kinds of other programs that are absent or that the user
+    /// may not read.
     pub fn is_live(&self) -> bool {
         let is_own = |source: Source| {
             let mut watched = self.watched.iter();
@@ -245,18 +237,18 @@ impl World {
             .all(|source| self.are_live(&[source]) || is_no_problem(source))
     }
 
-    /// Returns whether no watch is loading or disconnected: every kind is up to date or absent.
+    /// Returns whether every kind is up to date or absent: no watch is loading or disconnected.
     pub fn is_current(&self) -> bool {
         self.sources().all(|source| self.are_known(&[source]))
     }
 
-    /// Returns whether the watches of all these kinds run.
+    /// Returns whether the watches of all `sources` work. Absent counts as not working.
     pub fn are_live(&self, sources: &[Source]) -> bool {
         let live = |source: &Source| *self.freshness(*source) == Freshness::Live;
         sources.iter().all(live)
     }
 
-    /// Returns the shared allocation of a name.
+    /// Returns the shared allocation of a name. Adds the name if it is new.
     pub fn name(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.names.get(text) {
             return known.clone();
@@ -266,7 +258,7 @@ impl World {
         name
     }
 
-    /// Returns the key of an object.
+    /// Returns the key of an object. Its namespace shares the allocation of known names.
     pub fn key(&self, object: &impl ResourceExt) -> Key {
         let namespace = object.namespace().unwrap_or_default();
         let known = self.names.get(namespace.as_str()).cloned();

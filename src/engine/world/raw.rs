@@ -1,4 +1,4 @@
-//! An object of a kind that other programs define, with its spec and status as they are.
+//! An object of a kind that another program defines. Its spec and status are untyped JSON.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -9,11 +9,10 @@ use kube::Resource;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An object of a kind `K`. Unknown fields stay, so the hash of a part of the object is the same as
-/// on the server.
+/// An object of kind `K` with untyped spec and status. Unknown fields stay, so a hash of a part is the same
+/// as on the server.
 #[derive(Clone, Deserialize)]
 pub struct Raw<K> {
-    /// The metadata of the object.
     #[serde(default)]
     pub metadata: ObjectMeta,
     /// The spec; null if the object has none.
@@ -22,7 +21,7 @@ pub struct Raw<K> {
     /// The status; null if the object has none.
     #[serde(default)]
     pub status: Value,
-    /// The field `data`, which some kinds have instead of a spec, such as a ControllerRevision.
+    /// The field `data`, which a ControllerRevision has instead of a spec.
     #[serde(default)]
     pub data: Value,
     /// The field `revision` of a ControllerRevision.

@@ -1,10 +1,10 @@
-//! The rows of one kind of object.
+//! A table of the read model: the rows of one kind.
 
 use std::collections::HashMap;
 
 use super::Key;
 
-/// Rows by key, each with the number of the newest list that contained the row.
+/// The rows of one kind. Each row has the number of the newest list that contained its object.
 pub struct Table<T> {
     rows: HashMap<Key, (u32, T)>,
     list: u32,
@@ -20,17 +20,15 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// Returns a row.
     pub fn get(&self, key: &Key) -> Option<&T> {
         self.rows.get(key).map(|(_, row)| row)
     }
 
-    /// Adds or replaces a row, and returns the old one.
+    /// Adds or replaces a row, and returns the old row.
     pub fn put(&mut self, key: Key, row: T) -> Option<T> {
         self.rows.insert(key, (self.list, row)).map(|(_, old)| old)
     }
 
-    /// Removes a row and returns it.
     pub fn remove(&mut self, key: &Key) -> Option<T> {
         self.rows.remove(key).map(|(_, row)| row)
     }
@@ -40,19 +38,18 @@ impl<T> Table<T> {
         self.rows.iter().map(|(key, (_, row))| (key, row))
     }
 
-    /// Starts a list. Objects whose rows are not put again before the end of the list no longer
-    /// exist.
+    /// Starts a new list. Rows that nobody puts again before the end of the list belong to deleted objects.
     pub fn start_list(&mut self) {
         self.list += 1;
     }
 
-    /// Returns the keys that the list which just ended did not contain.
+    /// Returns the keys that the finished list did not contain.
     pub fn unlisted(&self) -> Vec<Key> {
         let old = self.rows.iter().filter(|(_, (list, _))| *list != self.list);
         old.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Removes the rows that the list which just ended did not contain.
+    /// Removes the rows that the finished list did not contain.
     pub fn remove_unlisted(&mut self) {
         let list = self.list;
         self.rows.retain(|_, (seen, _)| *seen == list);

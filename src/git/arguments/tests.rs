@@ -10,10 +10,10 @@ use super::*;
 use crate::git::commit::{FileEdit, Wanted};
 use crate::git::{BlobLimits, WorkTree};
 
-/// The number of strings that the property below tries, over all functions that take a value.
+/// How many strings the test tries in total, over all functions that take a value.
 const STRINGS: usize = 10_000;
 
-/// Strings that git, ssh or a shell could read as an option or a command.
+/// Generates strings that git, ssh or a shell could read as an option or a command.
 fn option_like() -> impl Strategy<Value = String> {
     let flags = prop::sample::select(vec![
         "--upload-pack=",
@@ -62,13 +62,13 @@ fn git(root: &Path, words: &[&str]) {
     assert!(run.status.success(), "{words:?}: {said}");
 }
 
-/// A work tree with one commit and a remote, without the configuration of this machine.
+/// Returns a work tree with one commit and one remote. It does not use the git configuration of this machine.
 fn work(root: &Path) -> WorkTree {
     std::fs::create_dir_all(root).unwrap();
     git(root, &["init", "-q", "-b", "main"]);
     git(root, &["config", "user.name", "Ana"]);
     git(root, &["config", "user.email", "ana@example.com"]);
-    // A user may allow every transport.
+    // A user may have allowed every transport, so the test does too.
     git(root, &["config", "protocol.allow", "always"]);
     git(root, &["config", "protocol.ext.allow", "always"]);
     git(root, &["remote", "add", "origin", "../origin.git"]);
@@ -79,7 +79,7 @@ fn work(root: &Path) -> WorkTree {
         ("PATH", std::env::var_os("PATH").unwrap()),
         ("HOME", root.into()),
         ("GIT_CONFIG_NOSYSTEM", "1".into()),
-        // No test uses the network.
+        // This test must not use the network.
         ("GIT_SSH_COMMAND", "false".into()),
     ];
     let variables = variables.map(|(name, value)| (name.into(), value));
@@ -112,8 +112,8 @@ fn no_value_becomes_an_option_of_git() {
     let runs = |arguments: Arguments| {
         let _ = work.output(&root, &arguments, &[], b"");
     };
-    // A function that passes a value to git (from a flag, a file or a remote), with its name and its number
-    // of strings.
+    // A function that passes a value to git (from a flag, a file or a remote): its name, the number of
+    // strings to try, and the function.
     type Way<'a> = (&'a str, usize, &'a dyn Fn(&str));
     let ways: [Way<'_>; 8] = [
         ("--remote, fetch", 1500, &|value| {
@@ -126,7 +126,7 @@ fn no_value_becomes_an_option_of_git() {
                 let _ = work.push(&remote, "main");
             }
         }),
-        // A remote of the configuration can have any name.
+        // A remote in the configuration can have any name.
         ("a remote of the configuration", 500, &|value| {
             let name = value.replace('\\', "\\\\").replace('"', "\\\"");
             let own = format!("{config}[remote \"{name}\"]\n\turl = ../nowhere.git\n");

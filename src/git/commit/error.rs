@@ -1,4 +1,4 @@
-//! The reasons why a commit was not made, and the hints for the user.
+//! The reasons why bowline did not make a commit, with hints for the user.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -6,72 +6,56 @@ use std::path::PathBuf;
 use crate::git::GitError;
 use crate::text::quoted;
 
-/// The reasons why no commit was made. No change remains, unless the error says so.
+/// The reason why bowline did not make a commit. All changes are undone, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// HEAD is detached.
+    /// HEAD is detached, so there is no branch to commit to.
     #[error("HEAD is detached: a commit would belong to no branch")]
     Detached,
-    /// A merge, rebase or similar operation is in progress.
+    /// A merge, a rebase or a similar operation is in progress. Contains its name.
     #[error("{0} is in progress")]
     UnderWay(String),
     /// A file of the plan has uncommitted changes.
     #[error("{path} has changes that are not committed")]
-    Dirty {
-        /// The path of the file.
-        path: String,
-    },
+    Dirty { path: String },
     /// A file of the plan was never committed.
     #[error("{path} is not committed yet")]
-    Untracked {
-        /// The path of the file.
-        path: String,
-    },
+    Untracked { path: String },
     /// git does not check a file of the plan for changes.
     #[error("git ignores changes of {path} (skip-worktree or assume-unchanged is set)")]
-    Hidden {
-        /// The path of the file.
-        path: String,
-    },
-    /// A file has changed since the plan was made.
+    Hidden { path: String },
+    /// A file of the plan has changed since plan time.
     #[error("{path} has changed since the plan was made")]
-    Changed {
-        /// The path of the file.
-        path: String,
-    },
-    /// Another git process is running, or was killed.
+    Changed { path: String },
+    /// Another git process is running, or died and left its lock.
     #[error("another git process is working here: {} exists", lock.display())]
     Busy {
-        /// The lock file.
+        /// The path of the lock file.
         lock: PathBuf,
     },
-    /// The file on the branch differs from the checked-out file, from which the plan was made.
+    /// A file on the branch differs from the checked out file, from which the plan was made.
     #[error("{path} on branch {branch} differs from the checked-out file")]
-    Differs {
-        /// The name of the branch.
-        branch: String,
-        /// The path of the file.
-        path: String,
-    },
+    Differs { branch: String, path: String },
     /// The branch is checked out in another work tree.
     #[error("branch {branch} is checked out in {place}")]
     CheckedOut {
-        /// The name of the branch.
         branch: String,
-        /// The directory of that work tree.
+        /// The directory of the other work tree.
         place: String,
     },
-    /// The text is not a valid branch name.
+    /// This text is no valid branch name.
     #[error("{0:?} is not a valid branch name")]
     NoBranchName(String),
     /// git or a hook refused the commit.
     #[error("git refused the commit; nothing was changed{}: {said}", but_for(.left, .new))]
     Refused {
-        /// The output of git and the hook.
+        /// The output of git and of the hook.
         said: String,
-        /// Files that a hook or a user has changed after the planned edit; they are not restored.
+        /// Existing files that are not restored, because a hook or a user changed them after the planned
+        /// edit.
         left: Vec<String>,
-        /// New files that a hook or a user has changed after the planned edit; no commit has them.
+        /// New files that are not removed, because a hook or a user changed them after the planned edit. No
+        /// commit contains them.
         new: Vec<String>,
     },
     /// git did not make the commit, and a file could not be restored.
@@ -79,21 +63,21 @@ pub enum CommitError {
         "{error}; and {path} could not be restored ({why}): it still has the planned change, and no commit has it"
     )]
     NotRestored {
-        /// The path of the file.
         path: String,
-        /// The reason why the file could not be restored.
+        /// The error of the restore.
         why: GitError,
-        /// The error of the commit.
+        /// The error of the commit, as text.
         error: String,
     },
-    /// A hook or a filter changed the commit.
+    /// A hook or a filter changed the content or the message of the commit.
     #[error("a hook or a filter changed the commit: {what}; {}", became(.kept))]
     Altered {
-        /// The differences, as text.
+        /// The differences, as text for the user.
         what: String,
-        /// The id of the commit; empty if no branch has it, so that its id is not known.
+        /// The id of the commit; empty if no branch has the commit.
         commit: String,
-        /// The branch that still has the commit, and the commit before it. None: the commit was taken back.
+        /// The branch that still has the commit, and the commit before it; None if bowline took the commit
+        /// back.
         kept: Option<(String, Option<String>)>,
     },
     /// The commit was made, but could not be read back.
@@ -122,14 +106,14 @@ fn but_for(left: &[String], new: &[String]) -> String {
     }
 }
 
-/// Quotes paths for a shell, and joins them with spaces.
+/// Quotes paths for a shell and joins them with spaces.
 pub(in crate::git) fn words(paths: &[String]) -> String {
     let words: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
     words.join(" ")
 }
 
 impl CommitError {
-    /// Converts an error of git to a refusal after which no change remains in the work tree.
+    /// Converts an error of git, for a commit that left no changes in the work tree.
     pub(in crate::git) fn refused(error: GitError) -> Self {
         match error {
             GitError::Refused { said, .. } => Self::Refused {
@@ -141,7 +125,7 @@ impl CommitError {
         }
     }
 
-    /// Returns whether a fact of the plan changed.
+    /// Returns whether a fact of the plan is no longer true, or may be because another git process runs.
     pub fn is_stale(&self) -> bool {
         matches!(
             self,
@@ -149,64 +133,76 @@ impl CommitError {
         )
     }
 
-    /// Returns the next step for the user.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Detached => "git switch BRANCH first, or name one with --branch".to_owned(),
-            Self::UnderWay(_) => "finish it or abort it first: git status says how".to_owned(),
+    /// Returns the next step for the user, if there is one.
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Detached => vec![
+                "switch to a branch: git switch BRANCH".to_owned(),
+                "or name the branch of the commit: --branch NAME".to_owned(),
+            ],
+            Self::UnderWay(_) => vec!["finish it or abort it, as this says: git status".to_owned()],
             Self::Dirty { path } => {
                 let path = quoted(path);
-                format!(
-                    "git diff HEAD -- {path} shows them; commit them, git stash them, or git restore --staged --worktree -- {path}"
-                )
+                vec![
+                    format!("look at the changes: git diff HEAD -- {path}"),
+                    format!("commit them: git commit -- {path}"),
+                    format!("or discard them: git restore --staged --worktree -- {path}"),
+                ]
             }
             Self::Untracked { path } => {
-                format!("git add -- {} and commit it first", quoted(path))
+                let path = quoted(path);
+                vec![format!(
+                    "commit it: git add -- {path} && git commit -- {path}"
+                )]
             }
             Self::Hidden { path } => {
                 let path = quoted(path);
-                format!(
-                    "git update-index --no-skip-worktree --no-assume-unchanged -- {path}, and look at git diff -- {path}"
-                )
+                vec![
+                    format!(
+                        "let git see the changes: git update-index --no-skip-worktree --no-assume-unchanged -- {path}"
+                    ),
+                    format!("then look at them: git diff -- {path}"),
+                ]
             }
-            Self::NotRestored { path, .. } => {
-                let path = quoted(path);
-                format!(
-                    "git diff HEAD -- {path} shows it; git restore --staged --worktree -- {path} restores the old content"
-                )
-            }
-            Self::Altered { commit, .. } if commit.is_empty() => {
-                "git reflog lists the commit; change the hook or the filter".to_owned()
-            }
+            Self::NotRestored { path, .. } => restore(&quoted(path)),
+            Self::Altered { commit, .. } if commit.is_empty() => vec![
+                "find the commit: git reflog".to_owned(),
+                "then change the hook or the filter".to_owned(),
+            ],
             Self::Altered { commit, kept, .. } => {
                 let short = commit.get(..12).unwrap_or(commit);
-                let back = match kept {
-                    Some((_, Some(before))) => format!("git reset --keep {before} takes it back; "),
-                    _ => String::new(),
-                };
-                format!("git show {short} shows the commit; {back}change the hook or the filter")
+                let look = format!("look at the commit: git show {short}");
+                let change = "then change the hook or the filter".to_owned();
+                match kept {
+                    Some((_, Some(before))) => {
+                        let back = format!("to take it back: git reset --keep {before}");
+                        vec![look, back, change]
+                    }
+                    _ => vec![look, change],
+                }
             }
-            Self::Unread(_) => "git log -1 --stat shows the commit".to_owned(),
-            Self::Refused { left, .. } if !left.is_empty() => {
-                let left = words(left);
-                format!(
-                    "git diff HEAD -- {left} shows it; git restore --staged --worktree -- {left} restores the old content"
-                )
-            }
+            Self::Unread(_) => vec!["look at the commit: git log -1 --stat".to_owned()],
+            Self::Refused { left, .. } if !left.is_empty() => restore(&words(left)),
             Self::Refused { new, .. } if !new.is_empty() => {
                 let new = new.join(", ");
-                format!("git has no other copy of {new}: read it, then remove it or commit it")
+                vec![format!(
+                    "git has no other copy of {new}: read it, then remove it or commit it"
+                )]
             }
-            Self::Changed { .. } => "run the command again and check the new plan".to_owned(),
-            Self::Busy { lock } => format!(
-                "wait for it; if no git process runs, remove {}",
-                quoted(&lock.display().to_string())
-            ),
-            Self::Differs { branch, .. } => {
-                format!("git switch {}, then run the command there", quoted(branch))
-            }
+            Self::Changed { .. } => vec!["repeat the command and check the new plan".to_owned()],
+            Self::Busy { lock } => vec![
+                "wait until it has ended".to_owned(),
+                format!(
+                    "or remove the lock, if no git process runs: rm {}",
+                    quoted(&lock.display().to_string())
+                ),
+            ],
+            Self::Differs { branch, .. } => vec![format!(
+                "run the command on that branch, after: git switch {}",
+                quoted(branch)
+            )],
             Self::CheckedOut { place, .. } => {
-                format!("run the command there: --repo {}", quoted(place))
+                vec![format!("run the command there: --repo {}", quoted(place))]
             }
             Self::Git(GitError::File { file, error })
                 if matches!(
@@ -215,11 +211,21 @@ impl CommitError {
                 ) =>
             {
                 let file = quoted(&file.display().to_string());
-                format!("make {file} and its directory writable, then run the command again")
+                vec![format!(
+                    "make {file} and its directory writable, then repeat the command"
+                )]
             }
-            Self::NoBranchName(_) | Self::Refused { .. } | Self::Git(_) => return None,
-        })
+            Self::NoBranchName(_) | Self::Refused { .. } | Self::Git(_) => Vec::new(),
+        }
     }
+}
+
+/// Returns the next steps after a commit that left its change in files; `paths` is quoted for a shell.
+fn restore(paths: &str) -> Vec<String> {
+    vec![
+        format!("look at the change: git diff HEAD -- {paths}"),
+        format!("restore the old content: git restore --staged --worktree -- {paths}"),
+    ]
 }
 
 #[cfg(test)]
@@ -233,14 +239,14 @@ mod tests {
                 file: "a b.yaml".into(),
                 error: kind.into(),
             });
-            error.hint()
+            error.hints()
         };
-        let hint = failed(ErrorKind::PermissionDenied).unwrap();
+        let hints = failed(ErrorKind::PermissionDenied);
         assert!(
-            hint.starts_with("make 'a b.yaml' and its directory writable"),
-            "{hint}"
+            hints[0].starts_with("make 'a b.yaml' and its directory writable"),
+            "{hints:?}"
         );
-        assert_eq!(failed(ErrorKind::NotFound), None);
+        assert_eq!(failed(ErrorKind::NotFound), [""; 0]);
     }
 
     #[test]
@@ -250,7 +256,7 @@ mod tests {
         for (error, words) in [
             (
                 CommitError::Dirty { path: path() },
-                "git diff HEAD -- 'a b/$(touch x).yaml' shows them",
+                "git diff HEAD -- 'a b/$(touch x).yaml'",
             ),
             (
                 CommitError::Dirty { path: path() },
@@ -270,7 +276,7 @@ mod tests {
                     left: left(),
                     new: Vec::new(),
                 },
-                r"-- 'a b/$(touch x).yaml' 'it'\''s.yaml' restores the old content",
+                r"git restore --staged --worktree -- 'a b/$(touch x).yaml' 'it'\''s.yaml'",
             ),
             (
                 CommitError::Differs {
@@ -290,11 +296,11 @@ mod tests {
                 CommitError::Busy {
                     lock: "/a b/index.lock".into(),
                 },
-                "remove '/a b/index.lock'",
+                "rm '/a b/index.lock'",
             ),
         ] {
-            let hint = error.hint().unwrap();
-            assert!(hint.contains(words), "{hint}");
+            let hints = error.hints();
+            assert!(hints.iter().any(|hint| hint.contains(words)), "{hints:?}");
         }
     }
 }

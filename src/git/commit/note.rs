@@ -1,21 +1,21 @@
-//! Notes about a commit that was made.
+//! Notes about a commit that bowline made.
 
 use std::fmt;
 
 use super::words;
 
-/// A note for the user about a commit that was made as planned.
+/// A note for the user about a commit that bowline made as planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitNote {
     /// A hook added these files to the commit.
     Added(Vec<String>),
-    /// A hook changed these files on disk, and no commit has the change.
+    /// A hook changed these files on disk, and no commit contains the changes.
     Uncommitted(Vec<String>),
-    /// The message has no trailers of bowline.
+    /// A hook removed bowline's trailers from the message.
     NoTrailers,
     /// A hook made this number of additional commits.
     MoreCommits(usize),
-    /// The journal of the commit could not be removed, for this reason.
+    /// The journal of the commit could not be removed. Contains the reason.
     JournalLeft(String),
 }
 

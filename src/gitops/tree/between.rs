@@ -1,4 +1,4 @@
-//! Compares a commit with the work tree: the ReleasePins, releases and marks that differ.
+//! Compares a commit with the work tree: returns the ReleasePins, releases and marks that differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,28 +17,27 @@ use crate::git::{Blob, GitError};
 /// The namespace and the name of an object.
 type Name = (String, String);
 
-/// The state of an object in the commit and in the work tree; None if the object does not exist there.
+/// An object in the commit and in the work tree; None if it does not exist there.
 pub type Sides<T> = (Option<T>, Option<T>);
 
-/// The objects that differ, by namespace and name.
+/// The objects that differ between a commit and the work tree, by namespace and name.
 #[derive(Debug)]
 pub struct Between {
     /// The ReleasePins that differ.
     pub pins: BTreeMap<Name, Sides<ReleasePinSpec>>,
-    /// The specs of the releases that differ.
+    /// The releases whose specs differ.
     pub releases: BTreeMap<Name, Sides<Value>>,
-    /// The marks of releases that have a mark on at least one side.
+    /// The marks of all releases that have a mark in the commit or in the work tree.
     pub marks: BTreeMap<Name, Sides<Noted>>,
-    /// A problem for each file that mentions an API group of bowline and is too large to read in the commit.
+    /// One text for each file of the commit that mentions an API group of bowline and is too large to read.
     pub unread: Vec<String>,
 }
 
-/// A mark of a release, and the note that its author gave.
+/// The mark of a release, with the note of its author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noted {
-    /// The verdict: bad or good.
     pub verdict: Verdict,
-    /// The note; empty if the author gave none, or if the mark cannot be parsed.
+    /// The note; empty if the author gave none or the mark cannot be parsed.
     pub note: String,
 }
 
@@ -52,13 +51,13 @@ impl Noted {
     }
 }
 
-/// Compares the ReleasePins and releases of a commit with those of the work tree, inside the directory that
-/// the user named.
+/// Compares the ReleasePins and releases of a commit with those of the work tree, in the directory that the
+/// user named.
 pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
     let (work, index, namespace) = (tree.work(), tree.index(), tree.namespace());
     let (patches, _) = kustomize::named(&index.files);
     let changed: BTreeSet<String> = work.changed_since(commit)?.into_iter().collect();
-    // A file that a kustomization now names as a patch is no object any more, even if the file did not
+    // If a kustomization now names a file as a patch, its objects no longer count, even if the file did not
     // change.
     let patched = patches.iter().map(|path| (*path).to_owned());
     let paths: BTreeSet<String> = changed.iter().cloned().chain(patched).collect();
@@ -94,7 +93,7 @@ pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
             after.read(&namespace, &now.unwrap_or_default());
         }
     })?;
-    // An object that was in a patch file, or in two files, may still be in an unchanged file.
+    // An object that was in a patch or in two files may still be in an unchanged file.
     let stays = |resource: &str, (namespace, name): &Name| {
         let place = tree.place(resource, namespace, name);
         place.is_some_and(|place| !changed.contains(&place.path))
@@ -109,7 +108,7 @@ pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
     })
 }
 
-/// The objects on one of the two sides.
+/// The objects of the commit or of the work tree.
 #[derive(Default)]
 struct Side {
     pins: BTreeMap<Name, ReleasePinSpec>,
@@ -119,7 +118,7 @@ struct Side {
 
 impl Side {
     fn read(&mut self, namespace: &str, bytes: &[u8]) {
-        // A file that could not be parsed at that commit has no objects.
+        // A file of the commit that cannot be parsed has no objects.
         for value in manifest::objects(bytes).unwrap_or_default() {
             let said = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
             let namespace = match said("namespace") {

@@ -1,8 +1,8 @@
-//! The creation times of objects: when they came to the branch.
+//! Finds out when objects were created: when they came to the branch.
 //!
-//! An object that is alone in its file is as old as the file. In a file with several documents, each object
-//! is as old as the first commit that contains it, and never older than the readable history: garbage
-//! collection could delete a release that looks older than it is.
+//! An object that is alone in its file is as old as the file. In a file with several documents, an object is as
+//! old as the first readable commit that contains it. A release must never look older than it is, because gc
+//! could delete it too early.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,10 +18,10 @@ use crate::api::lists;
 use crate::git::GitError;
 use crate::git::log::Changed;
 
-/// The creation times of the objects of a file, in seconds, by the identity of the object.
+/// The creation times of the objects of one file, in seconds since 1970, by resource, namespace and name.
 pub(super) type Births = BTreeMap<String, i64>;
 
-/// Returns when an object of a file came to the branch; None if that is not known.
+/// Returns when an object came to the branch, in seconds since 1970; None if this is unknown.
 pub(super) fn born(
     index: &Index,
     path: &str,
@@ -42,7 +42,7 @@ fn identity(resource: &str, namespace: &str, name: &str) -> String {
     format!("{resource}/{namespace}/{name}")
 }
 
-/// Records when files came to the branch.
+/// Records when files came to the branch, from commits in ascending order.
 pub(super) fn bear_all(births: &mut HashMap<String, i64>, commits: &[Told]) {
     for told in commits {
         for file in &told.commit.files {
@@ -107,16 +107,18 @@ pub(super) fn bear_each(
     Ok(())
 }
 
-/// Parses the objects of texts. The states of a file have most documents in common, and each is parsed once.
+/// Parses the objects in texts. Different states of a file have most documents in common, so each document is
+/// parsed only once.
 struct Documents<'a> {
     catalog: &'a Catalog,
     namespace: &'a str,
-    /// The objects by the hash of the document, because the documents of a long log need much memory.
+    /// The objects by the hash of their document. The documents themselves would need much memory for a long
+    /// log.
     read: HashMap<String, Option<Vec<String>>>,
 }
 
 impl Documents<'_> {
-    /// Lists the objects of a text; None if it cannot be parsed.
+    /// Returns the objects of a text; None if the text cannot be parsed.
     fn objects(&mut self, text: &[u8]) -> Option<Vec<String>> {
         let mut found = Vec::new();
         for document in bounded_yaml::split(text) {

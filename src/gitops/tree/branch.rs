@@ -1,7 +1,7 @@
-//! The commits of a branch in order, and the commit that gives author and reason of each change.
+//! Sorts the commits of a branch, and finds for each change the commit with its author and reason.
 //!
-//! The branch is read along its first parents, so that every state really existed on the branch. For a merge,
-//! author and reason come from the commit of the merged side that made the same change.
+//! The branch is read along first parents, so every state really existed on the branch. For a merge, author
+//! and reason come from the commit of the merged branch that made the same change.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use crate::git::log::{Changed, Commit};
 
-/// A commit of the branch, with the commits that it merged.
+/// A commit of the branch; for a merge, with the commits that it merged.
 pub(super) struct Told {
     pub(super) commit: Arc<Commit>,
-    /// The commits of the merged side, by the file change that they made.
+    /// For a merge: for each change of a file, the merged commit that made the same change.
     sides: HashMap<Made, Arc<Commit>>,
 }
 
-/// A change of a file: its path, and its new blob; None if the file was deleted.
+/// A change of a file: the path, and the id of the new blob; None if the file was deleted.
 type Made = (String, Option<String>);
 
 fn made(file: &Changed) -> Made {
@@ -24,7 +24,7 @@ fn made(file: &Changed) -> Made {
 }
 
 impl Told {
-    /// Returns the commit that names the author and the reason of a file's change.
+    /// Returns the commit with the author and the reason of a file's change.
     pub(super) fn teller(&self, file: &Changed) -> &Arc<Commit> {
         if self.sides.is_empty() {
             return &self.commit;
@@ -33,8 +33,8 @@ impl Told {
     }
 }
 
-/// Sorts the commits of a branch, oldest first, and assigns to each merge the commits of its side. The input
-/// has git's order: newest first, and no commit before its children.
+/// Returns the commits of a branch, oldest first, each merge with the commits that it merged. `commits` is in
+/// the order of git: newest first, children before parents.
 pub(super) fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
     let mut left: HashMap<String, (usize, Arc<Commit>)> = HashMap::with_capacity(commits.len());
     for (at, commit) in commits.into_iter().enumerate() {
@@ -54,9 +54,9 @@ pub(super) fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
     told.collect()
 }
 
-/// Removes from `left` the commits that came to the branch with a merge, and returns those that made a file change
-/// of the merge. Such a commit is reachable from the merge but not from its first parent. The commits of older
-/// merges are already removed.
+/// Takes the commits that a merge brought to the branch out of `left`, and returns those that made a change
+/// of the merge. They are reachable from the merge, but not from its first parent. The commits of older
+/// merges must be taken out before.
 fn sides(
     merge: &Commit,
     left: &mut HashMap<String, (usize, Arc<Commit>)>,
@@ -69,8 +69,8 @@ fn sides(
             side.push((at, commit));
         }
     }
-    // The last commit in this order is used: the newest one, and a merge only if no other commit made the same
-    // change.
+    // Later commits in this order replace earlier ones in the map: a normal commit replaces a merge, and a
+    // newer commit an older one.
     side.sort_by_key(|(at, commit)| (commit.parents.len() < 2, Reverse(*at)));
     let wanted: HashSet<Made> = match side.is_empty() {
         true => HashSet::new(),
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// A commit that changes one file to this blob; all commits have the same time.
+    /// Returns a commit that changes one file to this blob. All commits have the same time.
     fn commit(id: &str, parents: &[&str], blob: &str) -> Commit {
         Commit {
             id: id.to_owned(),
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_merge_is_told_by_the_newest_commit_of_its_own_side() {
         for (commits, expected) in [
-            // The same state appears, disappears and appears again, each time by a merge.
+            // Merges bring the same state to the branch, remove it, and bring it back.
             (
                 vec![
                     commit("merge-3", &["merge-2", "carol"], "b"),
@@ -127,7 +127,7 @@ mod tests {
                 ],
                 vec!["begin", "ana", "bob", "carol"],
             ),
-            // The newest commit of a side wins, and a normal commit wins over a merge.
+            // The newest merged commit is used, but a normal commit has priority over a merge.
             (
                 vec![
                     commit("merge", &["begin", "within"], "b"),
@@ -139,7 +139,7 @@ mod tests {
                 ],
                 vec!["begin", "again"],
             ),
-            // A change that no commit of the side made belongs to the merge itself.
+            // No merged commit made this change, so the merge itself did.
             (
                 vec![
                     commit("merge", &["begin", "side"], "c"),

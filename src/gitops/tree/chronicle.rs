@@ -1,5 +1,5 @@
-//! The history from git's log: when objects were created, the revisions of ReleasePins, and their authors and
-//! reasons.
+//! Builds the history from git's log: when objects were created, and the revisions of ReleasePins with
+//! authors and reasons.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,29 +18,29 @@ use super::read::Read;
 use super::trailers::Trailers;
 use super::{Dealt, kustomize, releases};
 use crate::api::bowline::audit::{
-    Action, AuditEntrySpec, CLONE_ENDS, COMPONENT, ContentRef, Detail, RELEASE_PIN, Subject,
+    Action, AuditEntrySpec, CLONE_ENDS, COMPONENT, ContentRef, RELEASE_PIN, Subject,
 };
 use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, names};
 use crate::git::{Blob, GitError, WorkTree};
 
-/// The commits since the log was last read.
+/// The new commits since bowline last read the log.
 #[derive(Default)]
 pub(super) struct News {
-    /// The commit that is checked out.
+    /// The checked out commit; None if there is none.
     head: Option<String>,
-    /// The commits at which the log of a shallow clone ends.
+    /// The commits at which the history of a shallow clone ends.
     shallow: Option<String>,
-    /// Whether the log was read from the beginning. Then these commits replace everything that the index knows
-    /// from the log.
+    /// Whether the log was read from the beginning. Then these commits replace the whole history in the
+    /// index.
     anew: bool,
-    /// The commits of the branch, oldest first.
+    /// The new commits of the branch, oldest first.
     commits: Vec<Told>,
-    /// When files came to the branch, in seconds since 1970, by path; only set if `anew`.
+    /// When files came to the branch, in seconds since 1970, by path. Only set if `anew` is true.
     births: HashMap<String, i64>,
 }
 
-/// An audit entry to serve.
+/// An audit entry that bowline serves for a commit.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) namespace: String,
@@ -49,21 +49,22 @@ pub(super) struct Entry {
     name: String,
     revision: i64,
     what: What,
-    /// Whether this clone lacks the parents of the commit: git then lists all files of the commit as added.
+    /// Whether this clone does not have the parents of the commit. Then git lists all files of the commit as
+    /// added.
     cut: bool,
 }
 
-/// The change that an entry records.
+/// What the entry records.
 #[derive(Debug)]
 enum What {
     /// A change of a ReleasePin.
     Move(Box<Change>),
-    /// A mark or a garbage collection of a release: the commit, and the index of this action in its `deeds`.
+    /// A mark or the removal of a release: the commit, and the index of the action in [`Dealt::deeds`].
     Deed(Arc<Dealt>, usize),
 }
 
 impl Entry {
-    /// Returns the audit entry, with the labels for selectors.
+    /// Returns the content of the audit entry, and the labels by which lists select it.
     fn tell(&self) -> Option<(AuditEntrySpec, Value)> {
         match &self.what {
             What::Move(change) => {
@@ -90,18 +91,20 @@ impl Entry {
     }
 }
 
-/// Returns the spec of a ReleasePin in a normal form, so that two notations of the same spec are equal.
+/// Converts the spec of a ReleasePin to a normal form. Two notations of the same spec have the same normal
+/// form.
 pub(super) fn spec(written: &Value) -> Value {
     let read = ReleasePinSpec::deserialize(written);
     let read = read.and_then(serde_json::to_value);
     read.unwrap_or_else(|_| written.clone())
 }
 
-/// Reads the commits since the log was last read.
+/// Reads the commits since bowline last read the log.
 pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
     let head = work.commit_of("HEAD")?;
     let shallow = work.shallow();
-    // If a shallow clone was deepened, the new commits are older than all known commits.
+    // If a shallow clone was deepened, the new commits are older than the known ones, so the whole log is
+    // read again.
     let deepened = shallow != index.shallow;
     if head == index.head && !deepened {
         return Ok(News {
@@ -155,7 +158,7 @@ impl News {
         self.head == index.head && !self.anew
     }
 
-    /// Returns whether the branch still has a file that it had when the log was last read.
+    /// Returns whether the branch still has a file that it had at the last reading of the log.
     fn keeps(&self, index: &Index, path: &str) -> bool {
         if self.anew {
             return self.births.contains_key(path);
@@ -168,7 +171,7 @@ impl News {
         index.births.contains_key(path) && !went
     }
 
-    /// Returns the files whose history differs from the one in the index `before`.
+    /// Returns the files whose history differs from that in the index `before`.
     pub(super) fn touched(&self, before: &Index, index: &Index) -> BTreeSet<String> {
         if !self.anew {
             let files = self.commits.iter().flat_map(|told| &told.commit.files);
@@ -189,7 +192,7 @@ impl News {
 /// The largest number of paths for one git command, because the length of a command line is limited.
 const MANY: usize = 1000;
 
-/// The files whose content is read through the whole log.
+/// The files whose content is read in the whole log.
 struct Followed {
     /// The files with ReleasePins.
     pins: HashSet<String>,
@@ -206,7 +209,7 @@ impl Followed {
             files.map(|(path, _)| path.clone()).collect()
         };
         let mut pins: HashSet<String> = those(Known::holds_pins);
-        // A file that is missing only on the disk may come back.
+        // A file that is missing only on disk may come back, so it stays in the set.
         let known = index.files_of_pins.keys();
         let known = known.filter(|path| !index.files.contains_key(*path));
         pins.extend(known.filter(|path| news.keeps(index, path)).cloned());
@@ -216,8 +219,8 @@ impl Followed {
         }
     }
 
-    /// Returns whether the new commits can be added to the known history. They can if the known history
-    /// already followed every file that is followed now, except files that never existed before.
+    /// Returns whether the new commits can be added to the known history. This is possible if the known
+    /// history already contains every file of this set, except files that never existed before.
     fn go_on(&self, work: &WorkTree, index: &Index, news: &News) -> Result<bool, GitError> {
         let (_, pins) = back(&news.commits, &self.pins);
         let (_, several) = back(&news.commits, &self.several);
@@ -225,7 +228,7 @@ impl Followed {
             .iter()
             .partition(|path| index.births.contains_key(**path));
         let mut several = several.iter();
-        // While nothing is committed, an object that is missing in a file may come back.
+        // As long as nothing is committed, a ReleasePin that is missing in a file on disk may come back.
         let fewer = !news.commits.is_empty() && were_there.len() < index.files_of_pins.len();
         let same = !fewer
             && were_there
@@ -243,8 +246,8 @@ impl Followed {
     }
 }
 
-/// Adds the new commits to the index: when objects were created, and the changes of ReleasePins. Files with
-/// ReleasePins are followed back through renames. Returns the audit entries to store.
+/// Adds the new commits to the index: the creation times of objects, and the changes of ReleasePins. Follows
+/// files with ReleasePins back through renames. Returns the audit entries to store.
 pub(super) fn take(
     work: &WorkTree,
     catalog: &Catalog,
@@ -305,7 +308,7 @@ pub(super) fn take(
             standing.specs.insert(key.clone(), spec);
         }
     }
-    // The content of a file that did not change since the last commit was just read from the disk.
+    // If a file did not change since the last commit, its content was just read from disk.
     let now = read.iter().filter_map(|read| {
         let (blob, pins) = read.pins.as_ref()?;
         Some((blob.as_str(), pins.as_slice()))
@@ -354,7 +357,7 @@ pub(super) fn take(
         })
         .collect();
     for dealt in releases::dealt(&mut blobs, &news.commits)? {
-        // For a commit without parents in this clone, every mark of its tree would look new.
+        // If the clone does not have the parents of a commit, every mark in its files would look new.
         if shallow.contains(dealt.commit.id.as_str()) {
             continue;
         }
@@ -387,7 +390,7 @@ fn shared(entries: Vec<Entry>) -> Vec<Arc<Entry>> {
     entries.into_iter().map(Arc::new).collect()
 }
 
-/// Returns the audit entry of a change of a ReleasePin, with the labels for selectors.
+/// Returns the audit entry of a change of a ReleasePin, and the labels by which lists select it.
 fn moved(change: &Change, revision: i64) -> (AuditEntrySpec, Value) {
     let spec = &change.after;
     let trailers = Trailers::of(&change.commit, spec).unwrap_or_default();
@@ -397,7 +400,7 @@ fn moved(change: &Change, revision: i64) -> (AuditEntrySpec, Value) {
     let reason = match (action, body.is_empty()) {
         (Some(_), true) => None,
         (Some(_), false) => Some(body),
-        // The subject of a manual commit is its reason.
+        // For a manual commit, the reason is the subject line.
         (None, _) => Some(change.commit.subject().to_owned()),
     };
     let from = change.before.as_ref().map(|spec| change.counted(spec));
@@ -418,10 +421,7 @@ fn moved(change: &Change, revision: i64) -> (AuditEntrySpec, Value) {
         reason,
         from: from.map(ContentRef::named),
         to: Some(ContentRef::named(to)),
-        detail: (to != spec.release_ref.name).then(|| Detail {
-            release_ref: Some(spec.release_ref.name.clone()),
-        }),
-        release_ref: None,
+        release_ref: (to != spec.release_ref.name).then(|| spec.release_ref.name.clone()),
         holds: spec.holds.clone(),
         restored_from: trailers.restored,
         rendered_hash: None,
@@ -435,7 +435,7 @@ fn moved(change: &Change, revision: i64) -> (AuditEntrySpec, Value) {
     (spec, labels)
 }
 
-/// Returns the name of an audit entry, and the object to serve.
+/// Returns the name of an audit entry, and the object to serve; None if the commit no longer has the action.
 pub(super) fn object(entry: &Entry) -> (String, Option<Value>) {
     let namespace = entry.namespace.as_str();
     let pin = (entry.kind == RELEASE_PIN).then(|| uid(PINS, namespace, &entry.name));

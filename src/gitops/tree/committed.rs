@@ -1,7 +1,7 @@
-//! The ReleasePins of a commit, for an action that must not miss one.
+//! Reads the ReleasePins of a commit, for an action that must not miss one.
 //!
-//! The files on disk can differ from the commit, and git does not always tell: skip-worktree and
-//! assume-unchanged hide a change. So the commit itself is read.
+//! The files on disk can differ from the commit without a report by git, because the flags skip-worktree and
+//! assume-unchanged hide changes. So this module reads the commit itself.
 
 use serde_json::Value;
 
@@ -18,22 +18,20 @@ use crate::git::{Blob, GitError, WorkTree};
 pub struct CommittedPin {
     /// The namespace in the file; empty if the file names none.
     pub namespace: String,
-    /// The name of the ReleasePin.
     pub name: String,
-    /// Every string in the spec. The names of the releases are among them, even if the spec is not valid.
+    /// All strings in the spec. The release names are among them, even if the spec is not valid.
     pub texts: Vec<String>,
 }
 
-/// The ReleasePins of a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommittedPins {
-    /// The ReleasePins in the files that can be read.
+    /// The ReleasePins in files that can be read.
     pub pins: Vec<CommittedPin>,
-    /// The files that may have ReleasePins and cannot be read.
+    /// The paths of files that may contain ReleasePins and cannot be read.
     pub unread: Vec<String>,
 }
 
-/// Reads the ReleasePins of a commit, inside the directory that the user named.
+/// Reads the ReleasePins of a commit, in the directory that the user named.
 pub fn committed_pins(work: &WorkTree, commit: &str) -> Result<CommittedPins, GitError> {
     let within = work.within();
     let mut paths: Vec<String> = work.files_of(commit)?.into_iter().collect();
@@ -52,7 +50,7 @@ pub fn committed_pins(work: &WorkTree, commit: &str) -> Result<CommittedPins, Gi
             Blob::TooLarge { has_word, .. } if !has_word && !files::is_kustomization(path) => {
                 Ok(Vec::new())
             }
-            // A missing blob belongs to a file that git lists but whose content this clone does not have.
+            // git lists the file, but this clone does not have its content, or the content is too large.
             Blob::TooLarge { .. } | Blob::Missing => Err(Unreadable),
         };
         match read {
@@ -63,7 +61,7 @@ pub fn committed_pins(work: &WorkTree, commit: &str) -> Result<CommittedPins, Gi
     Ok(found)
 }
 
-/// Lists the ReleasePins of a file, and its patches of ReleasePins.
+/// Returns the ReleasePins in a file, and the patches of ReleasePins in it.
 fn pins(path: &str, bytes: &[u8], template: bool) -> Result<Vec<CommittedPin>, Unreadable> {
     if template {
         return match hidden::problem_of_template(path, bytes) {
@@ -73,7 +71,7 @@ fn pins(path: &str, bytes: &[u8], template: bool) -> Result<Vec<CommittedPin>, U
     }
     let kustomization = files::is_kustomization(path);
     let has = |word: &str| memchr::memmem::find(bytes, word.as_bytes()).is_some();
-    // A file in UTF-16 is valid UTF-8 with a zero byte in every character.
+    // A file in UTF-16 can be valid UTF-8 with zero bytes.
     if std::str::from_utf8(bytes).is_err() || bytes.contains(&0) {
         return match kustomization || names_us(&letters(bytes)) {
             true => Err(Unreadable),
@@ -85,7 +83,7 @@ fn pins(path: &str, bytes: &[u8], template: bool) -> Result<Vec<CommittedPin>, U
     }
     let values = match values(bytes) {
         Ok(values) => values,
-        // Many other JSON files may mention an API group of bowline.
+        // Many JSON files of other tools mention an API group of bowline.
         Err(_) if files::is_json(path) && !has("apiVersion") => Vec::new(),
         Err(error) if kustomization || names_us(bytes) => return Err(error),
         Err(_) => Vec::new(),
@@ -133,7 +131,7 @@ mod tests {
         let utf16: Vec<u8> = PIN.encode_utf16().flat_map(u16::to_le_bytes).collect();
         for (path, bytes, expected) in [
             ("p.yaml", PIN.as_bytes(), Ok(vec!["cart-1"])),
-            // The texts of an invalid spec are read too.
+            // The strings of an invalid spec are returned too.
             ("p.yaml", with_hold.as_bytes(), Ok(vec!["cart-1", "cart-2"])),
             (
                 "p.yaml",

@@ -1,18 +1,19 @@
-//! Parallel work on all cores.
+//! Runs work in parallel on all processor cores.
 
 use std::sync::{Mutex, PoisonError};
 
 /// The number of items that a thread takes at once.
 const PART: usize = 128;
 
-/// Applies a function to many items on all cores, and keeps their order.
+/// Calls a function for many items on all processor cores. The results are in the order of the items.
 pub(super) fn on_every_core<T: Send, R: Send>(
     things: Vec<T>,
     work: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = workers.min(things.len().div_ceil(PART));
-    // Some parts take a hundred times longer than others, so a free thread takes the next part.
+    // Some parts take a hundred times longer than others, so a thread takes a new part when it has finished
+    // one.
     let parts = Mutex::new((0.., things.into_iter()));
     let next = || {
         let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);

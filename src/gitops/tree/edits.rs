@@ -9,79 +9,68 @@ use serde_json::Value;
 use super::files::{self, Charts};
 use super::index::{Held, Index, Known};
 use super::object_text::{holds, object_at, with_another, with_object, without_object};
-use super::{BadWord, Place, Tree, identity, kustomize, place, read};
+use super::{BadWord, Place, Tree, identity, index, kustomize, place, read};
 use crate::git::GitError;
 use crate::git::commit::FileEdit;
 use crate::text;
 
-/// A wanted change of one object.
+/// The change of an object in the files.
 #[derive(Clone, Debug)]
 pub enum ObjectEdit {
-    /// A document gets new content.
+    /// Give an object new content.
     Set {
-        /// The place of the document.
+        /// The place of the object.
         place: Place,
-        /// The new content.
         document: Value,
     },
-    /// A new object.
+    /// Add a new object.
     New {
         /// The resource of the object, as `{group}/{plural}`.
         resource: String,
-        /// The object.
         document: Value,
     },
-    /// A document is removed.
+    /// Remove an object.
     Remove {
-        /// The place of the document.
+        /// The place of the object.
         place: Place,
     },
 }
 
-/// The reason why files cannot be edited.
+/// The reason why the edits cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditsError {
-    /// The text cannot be edited.
+    /// The YAML of a file cannot be edited.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// The file is not text.
+    /// The file is not text. Contains the path.
     #[error("{0} is not UTF-8")]
     NotText(String),
-    /// The file cannot be read.
     #[error("{path}: {error}")]
-    File {
-        /// The path of the file.
-        path: String,
-        /// The error of the operating system.
-        error: std::io::Error,
-    },
-    /// bowline would not see the new object in the file that is chosen for it.
+    File { path: String, error: std::io::Error },
+    /// bowline would not read the new object from the file that the layout chooses.
     #[error("a new {kind} would go to {path}, {why}")]
     NoPlace {
-        /// The kind of the object.
         kind: String,
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// The reason why bowline would not see the object.
+        /// The reason why bowline would not read the object from this file.
         why: String,
     },
-    /// The object is in two places, and other tools apply both.
+    /// The object is in two files. Other tools apply both, so the change of one may have no effect.
     #[error(
         "{kind} {name} is in {first} and in {second}, so a change of one of them may have no effect"
     )]
     Twice {
-        /// The kind of the object.
         kind: String,
-        /// The name of the object.
         name: String,
-        /// The first place.
+        /// The first place of the object.
         first: String,
-        /// The second place.
+        /// The second place of the object.
         second: String,
     },
-    /// A file that cannot be read may already contain the object.
-    #[error("{path} may have {kind} {name} already, and bowline cannot read it")]
-    MayExist {
+    /// A file that is not checked out may already contain the object.
+    #[error("cannot add {kind} {name}: {path} may contain it, and this file is not checked out")]
+    NotCheckedOut {
         /// The file.
         path: String,
         /// The kind of the object.
@@ -89,36 +78,51 @@ pub enum EditsError {
         /// The name of the object.
         name: String,
     },
-    /// A field of the new object cannot be part of a file path.
+    /// A file that cannot be read may already contain the object.
+    #[error("cannot add {kind} {name}: {path} may contain it, and bowline cannot read this file")]
+    MayExist {
+        path: String,
+        kind: String,
+        name: String,
+    },
+    /// A field of the new object would be part of the path of its file, but is no valid file name.
     #[error(transparent)]
     Word(#[from] BadWord),
-    /// Git failed, or the path leads out of the work tree.
+    /// git failed, or the path leads out of the work tree.
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
 impl EditsError {
-    /// Returns a hint for the user; None if there is none.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// Returns the next step for the user, if there is one.
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoPlace { .. } => Some(
-                "bowline check says what is wrong with files; [layout] in .bowline.toml says where new objects go",
+                "set the file of new objects under [layout] in .bowline.toml; list the problems of the files: bowline check"
+                    .to_owned(),
             ),
-            Self::Twice { .. } => Some("remove one of them, and commit that"),
-            Self::MayExist { .. } => Some("bowline check says what is wrong with the file"),
+            Self::Twice { first, second, .. } => Some(format!(
+                "remove it from {first} or from {second}, and commit that"
+            )),
+            Self::NotCheckedOut { path, .. } => {
+                Some(format!("check it out: {}", index::check_out(path)))
+            }
+            Self::MayExist { .. } => {
+                Some("list the problems of the file: bowline check".to_owned())
+            }
             _ => None,
         }
     }
 }
 
-/// A file that is being edited.
+/// A file while its edits are computed.
 struct Editing {
     before: Option<Vec<u8>>,
     now: Option<String>,
 }
 
 impl Tree {
-    /// Reads the object at a place, with the apiVersion and the kind that a typed list implies.
+    /// Returns the object at a place. Adds the apiVersion and the kind that a typed list leaves out.
     pub fn document(&self, place: &Place) -> Result<Value, EditsError> {
         let text = self.text(&place.path)?.unwrap_or_default();
         Ok(object_at(place, &text)?)
@@ -141,7 +145,7 @@ impl Tree {
             .map_err(|_| EditsError::NotText(path.to_owned()))
     }
 
-    /// Computes the edits of the files for the wanted changes, without writing anything.
+    /// Computes the edits of files for some changes of objects.
     pub fn edits(&self, edits: &[ObjectEdit]) -> Result<Vec<FileEdit>, EditsError> {
         let mut files: BTreeMap<String, Editing> = BTreeMap::new();
         let mut removed: Vec<&Place> = Vec::new();
@@ -180,8 +184,7 @@ impl Tree {
                 ObjectEdit::Remove { place } => removed.push(place),
             }
         }
-        // The documents are removed from the last to the first, so that the indexes of the remaining ones stay
-        // valid.
+        // Documents are removed from the last to the first, so that the indexes of the others stay valid.
         removed.sort_by_key(|place| std::cmp::Reverse((place.document, &place.items)));
         for place in removed {
             self.is_there_once(&index, place)?;
@@ -204,8 +207,8 @@ impl Tree {
         Ok(edits.filter(|edit| edit.before != edit.after).collect())
     }
 
-    /// Refuses to change an object that is in two places: other tools apply both, and the unchanged one may become
-    /// effective.
+    /// Refuses to change an object that is in two files. Other tools apply both, and the unchanged one may
+    /// become effective.
     fn is_there_once(&self, index: &Index, place: &Place) -> Result<(), EditsError> {
         let here = index.files.get(&place.path);
         let mut here = here.into_iter().flat_map(|known| &known.objects);
@@ -257,10 +260,18 @@ impl Tree {
             kind: "ReleasePin".to_owned(),
             name: name.to_owned(),
         };
-        if let Some((path, _)) = index.files.iter().find(may_have) {
-            return Err(may_exist(path));
+        match index.files.iter().find(may_have) {
+            Some((path, known)) if known.not_checked_out => {
+                return Err(EditsError::NotCheckedOut {
+                    path: text::line(path).into_owned(),
+                    kind: "ReleasePin".to_owned(),
+                    name: name.to_owned(),
+                });
+            }
+            Some((path, _)) => return Err(may_exist(path)),
+            None => {}
         }
-        // A kustomization can name a file that bowline does not read because of its name.
+        // A kustomization can name a file that bowline does not read because of its extension.
         let (_, resources) = kustomize::named(&index.files);
         let mut unread = resources.into_iter();
         let unread =
@@ -271,7 +282,7 @@ impl Tree {
         }
     }
 
-    /// Returns the reason why bowline would not see a new object in a file; None if bowline would see it.
+    /// Returns the reason why bowline would not read a new object from a file; None if bowline would read it.
     fn hides(&self, path: &str) -> Result<Option<String>, EditsError> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -334,12 +345,12 @@ impl Tree {
     }
 }
 
-/// The reason why a JSON file cannot contain a second object.
+/// The reason why a JSON file cannot contain a second object, as the end of a message.
 const ONE_JSON: &str = "which is a JSON file with one object";
 
 impl Tree {
-    /// Returns whether the existing objects of a resource name their namespaces in their files. If there are none,
-    /// the objects of other resources decide.
+    /// Returns whether the objects of a resource have a namespace field in their files. If there are no such
+    /// objects, the objects of other resources decide.
     pub fn says_namespaces(&self, resource: &str) -> bool {
         let index = self.index();
         let objects = || index.files.values().flat_map(|known| &known.objects);

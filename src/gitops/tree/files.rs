@@ -1,14 +1,14 @@
-//! The files of a work tree that bowline reads: manifests and templates.
+//! Selects the files of a work tree that bowline reads: manifests and templates.
 //!
-//! A file is a manifest if its extension is one of YAML or JSON, in upper or lower case. Other tools make
-//! manifests from templates: bowline only checks whether a template makes ReleasePins.
+//! A file is a manifest if it has an extension of YAML or JSON, in upper or lower case. Other tools render
+//! manifests from templates; bowline only checks whether a template contains ReleasePins.
 
 use std::collections::BTreeSet;
 
-/// The extensions of manifests.
+/// The file extensions of manifests.
 const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// The extensions of templates.
+/// The file extensions of templates.
 const TEMPLATES: [&str; 9] = [
     "jsonnet",
     "libsonnet",
@@ -21,7 +21,8 @@ const TEMPLATES: [&str; 9] = [
     "jinja2",
 ];
 
-/// The Helm charts of a repository; the files in their `templates/` are not manifests.
+/// The directories of the Helm charts in a repository. Files in their `templates/` are templates, not
+/// manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Charts(BTreeSet<String>);
 
@@ -35,14 +36,14 @@ impl Charts {
         Self(charts.map(|folder| format!("{folder}templates/")).collect())
     }
 
-    /// Returns whether a file is a template of a chart or of another tool.
+    /// Returns whether a file is a template of a Helm chart or of another tool.
     pub(super) fn is_template(&self, path: &str) -> bool {
         let mut charts = self.0.iter();
         is_template(path) || charts.any(|folder| path.starts_with(folder.as_str()))
     }
 }
 
-/// Selects and sorts the files that bowline reads: manifests and templates.
+/// Returns the manifests and templates among the files, sorted.
 pub(super) fn candidates(files: Vec<String>) -> Vec<String> {
     let is_one = |file: &String| is_manifest(file) || is_template(file);
     let mut chosen: Vec<String> = files.into_iter().filter(is_one).collect();
@@ -66,7 +67,7 @@ pub(super) fn is_json(path: &str) -> bool {
     ending(path) == "json"
 }
 
-/// Returns whether kustomize reads a file as a kustomization.
+/// Returns whether a file is a kustomization, by its name.
 pub(super) fn is_kustomization(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     matches!(

@@ -1,6 +1,7 @@
-//! Finds the ReleasePins of a text that cannot be parsed, by its lines: a file in conflict, a broken document.
+//! Guesses from single lines which ReleasePins a text contains that cannot be parsed, such as a file in a
+//! merge conflict.
 //!
-//! The result only says which ReleasePins bowline does not know; nothing is served from it.
+//! bowline serves no object from this result. It only tells the user which ReleasePins are unknown.
 
 use std::sync::LazyLock;
 
@@ -8,15 +9,15 @@ use regex::Regex;
 
 use super::index::LeftOutPin;
 
-/// The fields of a ReleasePin that name it, one per line or in braces. The value ends before a quote, a comma
-/// or a comment.
+/// A regular expression for the fields of a ReleasePin that name it. A field is on its own line or in braces.
+/// Its value ends at a quote, a comma or a comment.
 static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = "namespace|name|component|environment";
     let text = format!(r#"["']?\b({words})["']?\s*:\s*["']?([A-Za-z0-9][A-Za-z0-9.\-]*)"#);
     Regex::new(&text).ok()
 });
 
-/// Finds the ReleasePins of a text. A document without a component or an environment gives no result.
+/// Returns the ReleasePins in a text. Skips a document without a component or an environment.
 pub(super) fn pins(text: &str) -> Vec<LeftOutPin> {
     let documents = bounded_yaml::split(text.as_bytes()).into_iter();
     let documents = documents.filter_map(|document| std::str::from_utf8(document).ok());
@@ -26,7 +27,7 @@ pub(super) fn pins(text: &str) -> Vec<LeftOutPin> {
 
 fn pin(document: &str) -> Option<LeftOutPin> {
     let fields = FIELD.as_ref()?;
-    // The first value is used: the second `name` is the name of the release.
+    // The first `name` is that of the ReleasePin; the second one is that of its release.
     let find = |word: &str| {
         let mut found = fields.captures_iter(document);
         let found = found.find(|found| found.get(1).is_some_and(|own| own.as_str() == word))?;

@@ -1,7 +1,8 @@
-//! ReleasePins that bowline cannot serve: in objects of other kinds, in patches, in texts and in templates.
+//! Finds ReleasePins that bowline cannot serve: in objects of other kinds, in patches, in texts and in
+//! templates.
 //!
-//! Garbage collection has to know that such content exists, because it may name releases. This module finds
-//! it by keywords and reports it, without interpreting it.
+//! Gc must know about them, because they may name releases. This module finds them by keywords and reports
+//! them as problems. It does not interpret them.
 
 use regex::Regex;
 use serde_json::Value;
@@ -12,12 +13,12 @@ use crate::api::labels;
 /// The kind that names releases.
 const PIN: &str = "ReleasePin";
 
-/// Returns the problem of an object that bowline does not serve; None if there is no problem.
+/// Returns the problem with an object that bowline does not serve; None if there is no problem.
 pub(super) fn problem(value: &Value) -> Option<String> {
     let said = |field: &str| value[field].as_str().filter(|text| !text.is_empty());
     if let Some(version) = said("apiVersion").filter(|version| is_of_us(version)) {
         return match said("kind") {
-            // The audit trail of a repository is its log, so AuditEntries in files are ignored.
+            // In a repository the audit trail is git's log, so AuditEntries in files are ignored.
             Some("AuditEntry") => None,
             Some(kind) => Some(format!(
                 "bowline does not know the kind {kind} of {version}; correct apiVersion and kind, or move the file out of the directory that --repo names"
@@ -43,10 +44,10 @@ pub(super) fn problem(value: &Value) -> Option<String> {
     }
 }
 
-/// The problem of a patch of a ReleasePin.
+/// The problem with a patch of a ReleasePin.
 pub(super) const PATCHED: &str = "a patch changes a ReleasePin or may select one, so bowline does not know which release runs; write the change into the file of the ReleasePin";
 
-/// Returns the problem of a template that makes ReleasePins; None for other templates.
+/// Returns the problem with a template that contains a ReleasePin; None for other templates.
 pub(super) fn problem_of_template(path: &str, bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     names_pin(&text).then(|| {
@@ -56,12 +57,13 @@ pub(super) fn problem_of_template(path: &str, bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// Returns whether an object, applied as a patch, changes the release or the holds of a ReleasePin.
+/// Returns whether an object, if a tool applies it as a patch, changes the release or the holds of a
+/// ReleasePin.
 pub(super) fn changes_pin(value: &Value) -> bool {
     value["kind"] == PIN && touches_release(value)
 }
 
-/// Returns whether a patch for any kind contains the release or the holds of a ReleasePin.
+/// Returns whether a patch for an unknown kind has the fields for the release or the holds of a ReleasePin.
 fn touches_release(patch: &Value) -> bool {
     let spec = &patch["spec"];
     let fields = ["releaseRef", "holds", "$patch"];
@@ -69,16 +71,16 @@ fn touches_release(patch: &Value) -> bool {
     touches || patch.get("$patch").is_some()
 }
 
-/// The hidden content of an object of another kind.
+/// What is hidden in an object of another kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// A ReleasePin, or a text that contains a ReleasePin.
+    /// A ReleasePin, as an object or in a text.
     Object,
     /// A patch of ReleasePins.
     Patch,
 }
 
-/// Finds hidden content in a value, which is in the field `within` of its object.
+/// Searches a value for hidden ReleasePins. `within` is the name of the field with the value.
 fn find(within: &str, value: &Value) -> Option<Found> {
     match value {
         Value::String(text) => (text.contains(PIN) && names_pin(text)).then_some(Found::Object),
@@ -97,7 +99,7 @@ fn find(within: &str, value: &Value) -> Option<Found> {
     }
 }
 
-/// Returns whether an entry of a list of patches changes ReleasePins; None if the value is not such an entry.
+/// Returns whether an entry in a list of patches changes ReleasePins; None if the value is no such entry.
 fn patches_pins(within: &str, value: &Value) -> Option<bool> {
     if let Some(fields) = value.get("fieldPaths").and_then(Value::as_array) {
         let mut fields = fields.iter().filter_map(Value::as_str);
@@ -124,17 +126,16 @@ fn patches_pins(within: &str, value: &Value) -> Option<bool> {
         );
     }
     let by_file = value.get("path").is_some_and(Value::is_string);
-    // Other kinds can have a path and a target, too.
+    // Objects of other kinds can have a path and a target too.
     let is_patch = within.starts_with("patches") || value["target"]["kind"].is_string();
     target.filter(|_| by_file && is_patch)
 }
 
-/// Returns whether a selector of kustomize can select ReleasePins. Without a kind or a group, it selects all
-/// of them.
+/// Returns whether a selector of kustomize can select ReleasePins. A selector without a kind or group can.
 fn selects_pins(selector: &Value) -> bool {
     let said = |field: &str| selector[field].as_str().filter(|text| !text.is_empty());
     let admits = |field: &str, word: &str| {
-        // Kustomize matches the text of this field as a regular expression against the whole word.
+        // Kustomize treats the text of this field as a regular expression for the whole word.
         let expression = |text| Regex::new(&format!("^(?:{text})$"));
         said(field).is_none_or(|text| expression(text).map_or(true, |own| own.is_match(word)))
     };
@@ -147,7 +148,8 @@ fn moves_pin(operation: &Value) -> bool {
     is_of_release(path.split('/').skip(1))
 }
 
-/// Returns whether a path leads to the release or the holds of a ReleasePin, or to an object around them.
+/// Returns whether a path leads to the release or the holds of a ReleasePin, or to an object that contains
+/// them.
 fn is_of_release<'p>(path: impl Iterator<Item = &'p str>) -> bool {
     let parts: Vec<&str> = path.take(2).collect();
     matches!(
@@ -185,7 +187,7 @@ mod tests {
     fn content_that_makes_or_changes_release_pins_is_found() {
         let (object, patch) = (Some(Found::Object), Some(Found::Patch));
         for (text, expected) in [
-            // Objects of other kinds that only mention our kinds.
+            // Objects of other kinds that mention ReleasePin but contain none.
             (
                 "{kind: CustomResourceDefinition, spec: {group: openchoreo.dev, names: {kind: ReleasePin}}}",
                 None,
@@ -206,7 +208,7 @@ mod tests {
                 "{kind: Policy, spec: {kinds: [ReleasePin], message: a ReleasePin is needed}}",
                 None,
             ),
-            // Objects in objects and in texts.
+            // ReleasePins in other objects and in texts.
             (
                 "{kind: Graph, spec: {resources: [{template: {apiVersion: openchoreo.dev/v1alpha1, kind: ReleasePin, spec: {}}}]}}",
                 object,
@@ -227,7 +229,7 @@ mod tests {
                 "{kind: ConfigMap, data: {text: 'kind: ReleasePinning'}}",
                 None,
             ),
-            // Patches, by file and inline.
+            // Patches of ReleasePins in files, and in the kustomization itself.
             (
                 "{patches: [{path: p.yaml, target: {kind: ReleasePin}}]}",
                 patch,
@@ -237,7 +239,7 @@ mod tests {
                 None,
             ),
             ("{patches: [{path: p.yaml}]}", None),
-            // A target without a kind may select ReleasePins.
+            // A target without a kind can select ReleasePins.
             ("{patches: [{path: p.yaml, target: {name: cart}}]}", patch),
             ("{patches: [{path: p.yaml, target: {kind: ''}}]}", patch),
             (

@@ -1,19 +1,20 @@
-//! The identity of objects in files: their kinds, uids and namespaces, and the texts that can contain objects of
-//! bowline.
+//! The identity of objects in files: resource, uid and namespace. Also the check whether a text can contain
+//! objects of bowline.
 
 use memchr::memmem;
 use sha2::{Digest, Sha256};
 
 use crate::api::labels;
 
-/// The resource of ReleasePins.
+/// ReleasePins as `{group}/{plural}`.
 pub(super) const PINS: &str = "openchoreo.dev/releasepins";
-/// The resource of releases.
+/// Releases as `{group}/{plural}`.
 pub(super) const RELEASES: &str = "openchoreo.dev/releases";
-/// The resource of audit entries.
+/// AuditEntries as `{group}/{plural}`.
 pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
 
-/// Returns the uid of an object. It is computed from the key of the object, so that it is the same in every clone.
+/// Returns the uid of an object. It is computed from resource, namespace and name, so it is the same in every
+/// clone.
 pub(super) fn uid(resource: &str, namespace: &str, name: &str) -> String {
     let hash = hash(format!("{resource}\0{namespace}\0{name}").as_bytes());
     let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default().to_owned();
@@ -27,7 +28,7 @@ pub(super) fn uid(resource: &str, namespace: &str, name: &str) -> String {
     )
 }
 
-/// Returns the object's own namespace, or the default `namespace` if the object names none.
+/// Returns `own`, or the default `namespace` if `own` is empty.
 pub(super) fn or_else<'n>(own: &'n str, namespace: &'n str) -> &'n str {
     match own.is_empty() {
         true => namespace,
@@ -40,19 +41,19 @@ pub(super) fn pin_key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns whether an apiVersion belongs to one of bowline's API groups ([`labels::GROUPS`]).
+/// Returns whether an apiVersion is of one of bowline's API groups ([`labels::GROUPS`]).
 pub(super) fn is_of_us(version: &str) -> bool {
     let group = version.split('/').next().unwrap_or_default();
     labels::GROUPS.contains(&group)
 }
 
-/// Returns whether a text mentions an API group of bowline, so that it can contain objects of bowline.
+/// Returns whether a text mentions an API group of bowline. Only then can it contain objects of bowline.
 pub(super) fn names_us(bytes: &[u8]) -> bool {
     let mut groups = labels::GROUPS.iter();
     groups.any(|group| memmem::find(bytes, group.as_bytes()).is_some())
 }
 
-/// Returns the SHA-256 of a text in hexadecimal digits.
+/// Returns the SHA-256 of bytes as hex digits.
 pub(super) fn hash(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digest = Sha256::digest(bytes);

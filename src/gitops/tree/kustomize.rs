@@ -1,4 +1,5 @@
-//! Kustomizations: the resource and patch files that they name, and whether they rename objects.
+//! Reads kustomizations: which files they name as resources and patches, and whether they rename or move
+//! objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use super::identity::{PINS, RELEASES};
 use super::index::{Held, Index, Known};
 use super::is_in;
 
-/// Records the files that a kustomization names, with paths from the root.
+/// Records which files a kustomization names. Their paths are relative to the root of the work tree.
 pub(super) fn read(path: &str, value: &Value, known: &mut Known) {
     let add = |into: &mut Vec<String>, named: &Value| {
         if let Some(named) = named.as_str().filter(|text| !text.contains('\n')) {
@@ -29,7 +30,7 @@ pub(super) fn read(path: &str, value: &Value, known: &mut Known) {
     known.moves_to = namespace.map(str::to_owned);
 }
 
-/// Returns the path from the root for a path relative to a file; None if it is outside of the root.
+/// Converts a path that is relative to a file to a path from the root; None if it leads out of the root.
 fn beside(path: &str, named: &str) -> Option<String> {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();
@@ -55,7 +56,7 @@ pub(super) fn named(files: &BTreeMap<String, Known>) -> (BTreeSet<&str>, BTreeSe
     )
 }
 
-/// Lists the kustomizations that rename ReleasePins or Releases, each with one affected file.
+/// Returns the kustomizations that rename ReleasePins or releases, each with one affected file.
 pub(super) fn renaming(index: &Index) -> Vec<(&str, &str)> {
     let renames = index.files.iter().filter(|(_, known)| known.renames);
     renames
@@ -63,8 +64,8 @@ pub(super) fn renaming(index: &Index) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Lists the kustomizations that move ReleasePins or Releases to another namespace than the one in their
-/// file, each with one affected file and the namespace.
+/// Returns the kustomizations that set another namespace for ReleasePins or releases than their files, each
+/// with one affected file and the namespace.
 pub(super) fn moving(index: &Index) -> Vec<(&str, &str, &str)> {
     let files = index.files.iter();
     let moving = files.filter_map(|(path, known)| {
@@ -77,7 +78,8 @@ pub(super) fn moving(index: &Index) -> Vec<(&str, &str, &str)> {
     moving.collect()
 }
 
-/// Returns a file among the resources of a kustomization with a ReleasePin or Release for which `is_such` is true.
+/// Returns a file with a ReleasePin or release for which `is_such` is true, among the resources of a
+/// kustomization.
 fn affected<'i>(
     index: &'i Index,
     kustomization: &Known,

@@ -1,4 +1,5 @@
-//! The log of the branch for `audit verify`: the changes of its commits, and the parts that this clone lacks.
+//! Reads the log of the branch for `audit verify`: the changes in its commits, and what this clone does not
+//! have.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,38 +12,37 @@ use super::{Trailers, Tree, is_in, kustomize};
 use crate::git::log::Commit;
 use crate::git::{Blob, GitError, WorkTree};
 
-/// The log of the branch, with the parts that this clone lacks.
+/// The changes in the log, and what this clone does not have.
 #[derive(Debug, Default)]
 pub struct Logged {
     /// The changes of ReleasePins on the branch, oldest first.
     pub changes: Vec<Change>,
     /// The removals of ReleasePins on the branch, oldest first.
     pub removals: Vec<Removal>,
-    /// The marks and garbage collections on the branch, oldest first.
+    /// The marks on releases and the removals of releases on the branch, oldest first.
     pub dealt: Vec<Dealt>,
-    /// The commits whose trailers name an action or a component, including those of merged branches; newest
-    /// first.
+    /// The commits whose trailers name an action or a component, newest first. Commits of merged branches are
+    /// included.
     pub claims: Vec<Arc<Commit>>,
-    /// The commits whose parents this clone lacks: git lists all files of such a commit as added.
+    /// The commits whose parents this clone does not have. git lists all files of such a commit as added.
     pub cut: BTreeSet<String>,
-    /// The number of file states that this clone lacks and cannot fetch.
+    /// The number of file states that this clone does not have and cannot fetch.
     pub lacking: usize,
     /// The file states that mention an API group of bowline and are too large to read.
     pub too_large: Vec<TooLarge>,
 }
 
-/// A file state that is too large to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooLarge {
     /// The id of the commit.
     pub commit: String,
-    /// The path of the file.
     pub path: String,
     /// The size in bytes.
     pub size: usize,
 }
 
-/// Reads the log of HEAD. `replaced` lists the commits that get other parents by `git replace` or a graft.
+/// Reads the log of HEAD. `replaced` has the commits that have other parents because of `git replace` or a
+/// graft.
 pub fn logged(
     tree: &Tree,
     work: &WorkTree,
@@ -115,8 +115,8 @@ pub fn logged(
     })
 }
 
-/// Removes the contents of chart templates from the log. So a ReleasePin whose file becomes a chart template
-/// counts as deleted.
+/// Removes the content of Helm templates from the log. So if a file becomes a Helm template, its ReleasePin
+/// counts as removed.
 fn leave_out_templates(log: &mut [Commit]) {
     let paths = log.iter().flat_map(|commit| &commit.files);
     let paths: Vec<String> = paths.map(|file| file.path.clone()).collect();
@@ -131,8 +131,8 @@ fn leave_out_templates(log: &mut [Commit]) {
     }
 }
 
-/// Lists the files that have ReleasePins, or may have had some: those that do not exist any more, those that
-/// cannot be read, and those with several documents.
+/// Returns the files that have ReleasePins or may have had some: files that no longer exist, that cannot be
+/// read, or that have several documents.
 fn files_of_pins(tree: &Tree, commits: &[Told]) -> HashSet<String> {
     let index = tree.index();
     let (patches, _) = kustomize::named(&index.files);

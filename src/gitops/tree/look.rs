@@ -1,7 +1,7 @@
-//! Reads the changed files and the new commits of a work tree, and computes the rows to store. One such run is
-//! called a pass.
+//! Reads the changed files and the new commits of a work tree, and computes which rows of the store change.
+//! One run of this is a pass.
 //!
-//! The functions block. They change neither the store nor the index: [`super::sync`] does both.
+//! The functions block. They change neither the store nor the index; [`super::sync`] changes both.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -23,18 +23,18 @@ use super::stat::{Folder, Stat};
 use super::{Tree, TreeError, births, kustomize};
 use crate::git::GitError;
 
-/// The counts of one pass.
+/// What one pass did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Synced {
-    /// The number of files that were checked for changes.
+    /// The number of files that the pass checked for changes.
     pub files: usize,
-    /// The number of these files that were read.
+    /// The number of files that the pass read.
     pub read: usize,
-    /// The number of objects and entries that were stored or removed.
+    /// The number of objects and audit entries that the pass stored or removed.
     pub stored: usize,
 }
 
-/// The list of files from git.
+/// The files as git lists them, and the thread that reads the log.
 pub(super) struct Scan {
     /// The files that can contain objects, sorted.
     paths: Vec<String>,
@@ -42,14 +42,14 @@ pub(super) struct Scan {
     left_out: BTreeMap<String, LeftOut>,
     /// The Helm charts in the repository.
     charts: Charts,
-    /// The submodules among `paths`.
+    /// Those of `paths` that are submodules.
     submodules: BTreeSet<String>,
-    /// The new commits of the log; a thread reads them while the files are read.
+    /// The new commits. A thread reads them while the files are read.
     news: JoinHandle<Result<News, GitError>>,
 }
 
 impl Index {
-    /// Resets the stat of files, so that they are read again.
+    /// Marks files as changed, so that the next pass reads them again.
     pub(super) fn forget(&mut self, paths: &BTreeSet<String>) {
         for path in paths {
             if let Some(known) = self.files.get_mut(path) {
@@ -60,17 +60,17 @@ impl Index {
     }
 }
 
-/// The existing files, and the content that was read.
+/// The files that exist, and the content of those that the pass has read.
 #[derive(Default)]
 struct Files<'p> {
     paths: Vec<&'p String>,
     read: Vec<Read>,
-    /// Whether some files were not read yet; a later pass reads them.
+    /// Whether the pass has not read some files. A later pass reads them.
     put_off: bool,
 }
 
 impl Files<'_> {
-    /// Returns whether every object names its namespace, including those in the index.
+    /// Returns whether all objects of these files and of the index have a namespace field.
     fn say_all_namespaces(&self, before: &Index) -> bool {
         let read = self.read.iter().map(|read| &read.known);
         let known = before.files.values().chain(read);
@@ -84,13 +84,13 @@ pub(super) struct Look {
     pub(super) index: Index,
     pub(super) fills: Vec<Fill>,
     pub(super) namespaces: BTreeSet<String>,
-    /// Whether the rows contain all entries of the log: other stored entries are then deleted.
+    /// Whether the result has all entries of the log, so that other stored entries must be deleted.
     pub(super) replaces_entries: bool,
     pub(super) synced: Synced,
 }
 
 impl Look {
-    /// Adds deletions for the stored objects that neither the files nor the log contain.
+    /// Adds the deletion of stored objects that are in no file and in no commit.
     pub(super) fn forget_all_but_known(&mut self, stored: Vec<Key>) {
         if stored.is_empty() {
             return;
@@ -114,7 +114,7 @@ impl Look {
 }
 
 impl Tree {
-    /// Runs a pass over the files; None if nothing changed.
+    /// Runs a pass. Returns None if nothing has changed.
     pub(super) fn look(
         &self,
         before: &Index,
@@ -141,7 +141,7 @@ impl Tree {
             extent,
         };
         let mut files = read_files(&reader, before, &scan.paths);
-        // The default namespace depends on all objects, so the postponed files have to be read too.
+        // The default namespace depends on all objects, so the files that were put off must be read too.
         if files.put_off && before.namespace.is_empty() && !files.say_all_namespaces(before) {
             reader.extent = Extent::Whole;
             files = read_files(&reader, before, &scan.paths);
@@ -160,7 +160,7 @@ impl Tree {
         self.understand(&reader, before, files, news).map(Some)
     }
 
-    /// Combines the content that was read with git's log, and computes the new index and the rows to store.
+    /// Combines the content of the files with git's log. Computes the new index and the rows that change.
     fn understand(
         &self,
         reader: &Reader<'_>,
@@ -188,10 +188,10 @@ impl Tree {
         let catalog = reader.catalog;
         let mut entries = chronicle::take(&self.work, catalog, &mut index, &mut news, &read)?;
         let mut again = news.touched(before, &index);
-        // Freeing a long log takes a while, so another thread does it.
+        // Freeing a long log takes time, so another thread does it.
         tokio::task::spawn_blocking(move || drop(news));
         again.extend(uncovered(before, &index));
-        // A file that was just read has its objects already, unless only its stat had changed.
+        // If only the stat of a file had changed, its objects were not parsed, so the file is read again.
         read.retain(|read| !again.contains(&read.path) || !read.objects.is_empty());
         for read in &read {
             again.remove(&read.path);
@@ -239,14 +239,14 @@ impl Tree {
         })
     }
 
-    /// Lists the files with git, and starts a thread that reads the new commits.
+    /// Lists the files with git, and starts the thread that reads the new commits.
     pub(super) fn scan(self: &Arc<Self>, before: Arc<Index>) -> Result<Scan, TreeError> {
         let (asked, known) = (self.clone(), before.clone());
         let news = std::thread::spawn(move || chronicle::news(&asked.work, &known));
         let files = self.work.files()?;
         let charts = Charts::of(&files.paths);
         let mut paths = files::candidates(files.paths);
-        // A link to a directory can have any name.
+        // A link to a directory can have any name, so it has no extension to test.
         let root = self.work.root();
         let mut links = files.links;
         links.retain(|link| root.join(link).is_symlink() && root.join(link).is_dir());
@@ -264,8 +264,8 @@ impl Tree {
         })
     }
 
-    /// Returns for each file outside of a sparse checkout whether it can contain objects of bowline; reads
-    /// unknown files from git.
+    /// Returns for each file that is not checked out whether it can contain objects of bowline. Reads unknown
+    /// files from git.
     fn left_out(
         &self,
         index: &Index,
@@ -306,7 +306,7 @@ impl Tree {
         Ok(found)
     }
 
-    /// Computes the rows to store for the files that were read.
+    /// Computes the rows that change because of the files that were read.
     fn fills(
         &self,
         index: &Index,
@@ -314,7 +314,7 @@ impl Tree {
         read: Vec<Read>,
         catalog: &Catalog,
     ) -> Vec<Fill> {
-        // If two files contain the same object, the first file wins.
+        // If two files contain the same object, bowline serves the one from the first file by path.
         let (patches, _) = kustomize::named(&index.files);
         let mut places = HashMap::with_capacity(index.files.len());
         for (path, known) in &index.files {
@@ -350,7 +350,7 @@ impl Tree {
             let status = statuses.as_ref().and_then(|said| said.get(&key));
             fill(index, held, object, born, &namespace, status, catalog)
         });
-        // Deletes the objects that were in a file before and are in no file now.
+        // Adds deletions of the objects that were in a file before and are in no file now.
         let mut gone: Vec<Fill> = Vec::new();
         for known in before.files.values() {
             for held in &known.objects {
@@ -374,7 +374,7 @@ impl Tree {
     }
 }
 
-/// Reads the files whose stat changed.
+/// Reads the files whose stat has changed.
 fn read_files<'p>(
     reader: &Reader<'_>,
     index: &Index,
@@ -392,7 +392,7 @@ fn read_files<'p>(
                 {
                     return None;
                 }
-                // Reading the file reports the problem.
+                // The read of the file reports this error.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -411,8 +411,8 @@ fn read_files<'p>(
     files
 }
 
-/// Returns unchanged files whose objects have to be served now: before, the objects came from another file,
-/// or a kustomization named the file as a patch.
+/// Returns unchanged files whose objects must be served from now on: until now another file provided the
+/// objects, or a kustomization named the file as a patch.
 fn uncovered(before: &Index, index: &Index) -> BTreeSet<String> {
     let (were, _) = kustomize::named(&before.files);
     let (are, _) = kustomize::named(&index.files);
@@ -440,8 +440,8 @@ fn uncovered(before: &Index, index: &Index) -> BTreeSet<String> {
     files.map(|(path, _)| path.clone()).collect()
 }
 
-/// Returns the namespace of objects that name no namespace: the namespace of the other objects if they all have
-/// the same one, otherwise `default`.
+/// Returns the namespace of objects that name none: the namespace of all other objects if they have the same
+/// one, otherwise `default`.
 fn only_namespace(index: &Index) -> String {
     let all = index.files.values().flat_map(|known| &known.objects);
     let named: BTreeSet<&str> = all

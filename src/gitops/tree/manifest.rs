@@ -1,5 +1,5 @@
-//! Parses the objects of a manifest (from the disk, a commit or a blob), and compares the meaning of two
-//! states of a file.
+//! Parses the objects of a manifest (from disk, a commit or a blob), and compares the meaning of two contents
+//! of a file.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use super::{hidden, kustomize};
 use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, lists};
 
-/// The error of a manifest that mentions an API group of bowline but is not valid YAML or JSON.
+/// The manifest mentions an API group of bowline, but is no valid YAML or JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// Lists the objects of a manifest, with the items of lists as single objects. Empty if the bytes do not mention
-/// an API group of bowline.
+/// Returns the objects of a manifest, and each item of a list as an object. Empty if the manifest does not
+/// mention an API group of bowline.
 pub fn objects(bytes: &[u8]) -> Result<Vec<Value>, Unreadable> {
     match names_us(bytes) {
         true => values(bytes),
@@ -26,7 +26,7 @@ pub fn objects(bytes: &[u8]) -> Result<Vec<Value>, Unreadable> {
     }
 }
 
-/// Lists the objects of a manifest, even if it does not mention an API group of bowline.
+/// Returns the objects of a manifest, even if it does not mention an API group of bowline.
 pub(super) fn values(bytes: &[u8]) -> Result<Vec<Value>, Unreadable> {
     let text = std::str::from_utf8(bytes).map_err(|_| Unreadable)?;
     let documents = bounded_yaml::documents("", text).map_err(|_| Unreadable)?;
@@ -35,15 +35,16 @@ pub(super) fn values(bytes: &[u8]) -> Result<Vec<Value>, Unreadable> {
     Ok(objects.map(|item| item.value).collect())
 }
 
-/// Returns whether an object has this kind of the group openchoreo.dev.
+/// Returns whether an object has this kind in the group openchoreo.dev.
 pub fn is_a(kind: &str, object: &Value) -> bool {
     let group = object["apiVersion"].as_str().unwrap_or_default();
     let group = group.split('/').next();
     group == Some(labels::OPENCHOREO_GROUP) && object["kind"] == kind
 }
 
-/// Returns whether two states of a file mean the same to bowline: the same objects with the same specs and
-/// marks, the same patches of ReleasePins, the same hidden ReleasePins. None is a file that does not exist.
+/// Returns whether two contents of a file mean the same to bowline: the same objects with equal specs and
+/// marks, the same patches of ReleasePins, the same hidden ReleasePins. None stands for a file that does not
+/// exist.
 pub fn mean_the_same(path: &str, one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
     if one == other {
         return true;
@@ -57,7 +58,7 @@ pub fn mean_the_same(path: &str, one: Option<&[u8]>, other: Option<&[u8]>) -> bo
 
 fn meaning(path: &str, bytes: &[u8]) -> Result<BTreeSet<String>, Unreadable> {
     if !is_manifest(path) {
-        // A template that makes ReleasePins can have any meaning.
+        // Any change of a template with ReleasePins can have a meaning, so its whole text is compared.
         let hides = files::is_template(path) && hidden::problem_of_template("", bytes).is_some();
         let text = hides.then(|| String::from_utf8_lossy(bytes).into_owned());
         return Ok(text.into_iter().collect());
@@ -80,7 +81,7 @@ fn meaning(path: &str, bytes: &[u8]) -> Result<BTreeSet<String>, Unreadable> {
     Ok(found)
 }
 
-/// Returns the meaning of an object; None for a foreign object without hidden ReleasePins.
+/// Returns the meaning of an object as text; None for an object of another tool without hidden ReleasePins.
 fn of_object(object: &Value) -> Option<String> {
     let version = object["apiVersion"].as_str().unwrap_or_default();
     if !is_of_us(version) {
@@ -88,7 +89,7 @@ fn of_object(object: &Value) -> Option<String> {
         return hides.then(|| object.to_string());
     }
     let spec = match is_a("ReleasePin", object) {
-        // The parsed form is the same for all notations of a time.
+        // The parsed spec is the same for all notations of a time.
         true => ReleasePinSpec::deserialize(&object["spec"])
             .and_then(serde_json::to_value)
             .unwrap_or_else(|_| object["spec"].clone()),

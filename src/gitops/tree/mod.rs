@@ -1,13 +1,14 @@
-//! A git work tree behind the API: the objects of bowline's kinds come from its files, and writes go to them.
+//! Serves a git work tree as a Kubernetes API: the objects of bowline's kinds come from its files, and writes
+//! go to its files.
 //!
-//! The store is a cache that can be deleted: it is filled from the files when it is opened, and updated when they
-//! change. For an unchanged file, only its stat is read; for a changed file, its objects are parsed, and only
-//! changed objects are stored. The history in git's log (when a release was created, the revisions of a
-//! ReleasePin, authors and reasons) is read once, and then only the new commits. The history is served as
-//! AuditEntries, so that history, diff and audit work on a repository as on a cluster.
+//! The store is only a cache and can be deleted. bowline fills it from the files when it opens the work tree,
+//! and updates it when files change. For an unchanged file, bowline reads only the stat; a changed file is
+//! parsed, and only its changed objects are stored. The history (creation times, revisions of ReleasePins,
+//! authors, reasons) comes from git's log, which is read once; later only new commits are read. The history
+//! is served as AuditEntries, so history, diff and audit work as on a cluster.
 //!
-//! A write edits only the changed parts of the file that contains the object ([`bounded_yaml::edit`]). This
-//! module only computes the new bytes; its callers make the commits.
+//! A write edits only the changed parts of the file with the object ([`bounded_yaml::edit`]). This module
+//! computes the new bytes; the callers make the commits.
 
 mod between;
 mod births;
@@ -56,7 +57,7 @@ pub use committed::{CommittedPin, CommittedPins, committed_pins};
 pub use edits::{EditsError, ObjectEdit};
 pub use files::is_manifest;
 use index::Index;
-pub use index::LeftOutPin;
+pub use index::{LeftOutPin, UnknownPin};
 pub use logged::{Logged, TooLarge, logged};
 pub use look::Synced;
 pub use manifest::{Unreadable, is_a, mean_the_same, objects};
@@ -65,86 +66,81 @@ pub use place::{BadWord, Layout};
 pub use releases::{Dealt, Deed};
 pub use trailers::Trailers;
 
-/// The location of a work tree, and the options for reading it.
+/// The directory of a work tree, and the options for reading it.
 #[derive(Clone, Debug)]
 pub struct TreeOptions {
     /// The directory that the user named.
     pub directory: PathBuf,
-    /// The directory of the cache for the next process; None for no cache after this process.
+    /// The directory of the cache; None for a cache that is deleted when this process ends.
     pub cache: Option<PathBuf>,
-    /// The namespace of objects that name no namespace; None for the namespace of the other objects.
+    /// The namespace of objects that name none; None takes the namespace of the other objects.
     pub namespace: Option<String>,
-    /// The cluster that gives the status of ReleasePins, if there is one; each cluster has a cache of its
-    /// own.
+    /// The cluster from which bowline reads the status of ReleasePins; None for no cluster. Each cluster has
+    /// its own cache.
     pub beside: Option<String>,
-    /// The name of the user; None for the author of commits in the configuration of git.
+    /// The user name; None for the author of commits in git's configuration.
     pub user: Option<String>,
-    /// The name of the user if git does not know the author of commits.
+    /// The user name if git does not know an author.
     pub account: String,
     /// The environment variables for git.
     pub variables: BTreeMap<OsString, OsString>,
-    /// The user's own paths for new objects.
+    /// The layout in the user's own configuration: the paths of files for new objects.
     pub layout: Layout,
 }
 
-/// The reason why a work tree cannot be served.
+/// The reason why bowline cannot serve a work tree.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// Git failed.
+    /// A git command failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The store that caches the work tree could not be opened.
+    /// The store of the cache could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The directory cannot be read.
+    /// A directory cannot be read.
     #[error("{} cannot be opened: {error}", directory.display())]
     Files {
-        /// The directory.
         directory: PathBuf,
-        /// The error of the operating system.
         error: std::io::Error,
     },
     /// The cache could not be created.
     #[error("{}: {error}", file.display())]
     Cache {
-        /// The path of the cache.
         file: PathBuf,
-        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The store failed.
+    /// The store failed. Contains the message.
     #[error("cannot serve the files of the repository: {0}")]
     Store(String),
-    /// The layout cannot be read.
+    /// The layout file cannot be read.
     #[error("{}: {why}", file.display())]
     Layout {
-        /// The file.
         file: PathBuf,
-        /// The error in the file.
+        /// The error in the layout file, as text.
         why: String,
     },
 }
 
-/// Content of a file that cannot be served.
+/// A problem with a file: content that bowline cannot serve, or content with which another tool changes
+/// objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file.
     pub path: String,
-    /// The problem, and its place.
+    /// The problem with its place, as text for the user.
     pub what: String,
 }
 
 /// The place of an object in the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The path of the file from the root of the work tree.
+    /// The path of the file, relative to the root of the work tree.
     pub path: String,
     /// The index of the document in the file, from 0.
     pub document: usize,
-    /// The path to the object in nested lists: its index in each `items` of the document, the outermost list
-    /// first; empty if the object is not in a list.
+    /// The place in nested lists: the index in each `items` field, the outermost list first. Empty if the
+    /// object is not in a list.
     pub items: Vec<usize>,
-    /// The line, from 1, on which the object begins.
+    /// The line on which the object begins, from 1.
     pub line: usize,
 }
 
@@ -160,47 +156,46 @@ impl Place {
 }
 
 impl std::fmt::Display for Place {
-    /// Writes `path:line`, always on one line.
+    /// Writes `path:line`. The path is cleaned to one line.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", text::line(&self.path), self.line)
     }
 }
 
-/// A work tree that an API serves.
+/// A work tree that bowline serves as an API.
 pub struct Tree {
     work: WorkTree,
     layout: Layout,
-    /// The namespace of objects that name no namespace; None if the user did not give it.
+    /// The namespace of objects that name none; None if the user did not give one.
     given: Option<String>,
     kept: PathBuf,
     index: Mutex<Arc<Index>>,
     /// The status of ReleasePins in a cluster, by namespace and name; None until the cluster has answered.
     statuses: Mutex<Option<BTreeMap<(String, String), Value>>>,
-    /// Locked while the files are read, so that one task does it at a time.
+    /// Locked during a pass over the files, so that only one task does this at a time.
     syncing: tokio::sync::Mutex<()>,
     /// The task that saves the index.
     keeping: Mutex<Option<JoinHandle<()>>>,
-    /// The temporary directory of a cache that only this process uses; it is deleted with the tree.
+    /// The temporary directory of a cache for this process only. Dropping the tree deletes it.
     _own: Option<tempfile::TempDir>,
 }
 
 impl Tree {
-    /// Returns the work tree.
     pub fn work(&self) -> &WorkTree {
         &self.work
     }
 
-    /// Returns the namespace of objects that name no namespace.
+    /// Returns the namespace of objects that name none.
     pub fn namespace(&self) -> String {
         let namespace = self.index().namespace.clone();
-        // The first look at a repository without a commit finds no file and no namespace.
+        // In a repository without a commit, the first pass finds no files and so no namespace.
         match namespace.is_empty() {
             true => "default".to_owned(),
             false => namespace,
         }
     }
 
-    /// Finds the place of an object.
+    /// Returns the place of an object; None if no file contains it.
     pub fn place(&self, resource: &str, namespace: &str, name: &str) -> Option<Place> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -216,7 +211,7 @@ impl Tree {
         })
     }
 
-    /// Finds the places of all objects of a resource, by namespace and name.
+    /// Returns the places of all objects of a resource, by namespace and name.
     pub fn places(&self, resource: &str) -> BTreeMap<(String, String), Place> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -237,8 +232,8 @@ impl Tree {
         found
     }
 
-    /// Returns whether neither the files nor the log contain objects of bowline. Returns false while releases and
-    /// the log are not read yet.
+    /// Returns whether neither the files nor the log contain objects of bowline. Returns false while releases
+    /// and log are not read yet.
     pub fn is_plain(&self) -> bool {
         let index = self.index();
         let is_plain = |known: &index::Known| {
@@ -247,7 +242,7 @@ impl Tree {
         index.whole && index.pins.is_empty() && index.files.values().all(is_plain)
     }
 
-    /// Lists the files that contain ReleasePins.
+    /// Returns the files that contain ReleasePins.
     pub fn files_of_pins(&self) -> BTreeSet<String> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -257,7 +252,8 @@ impl Tree {
         files.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Finds the kustomization in the directory of a new file, if the kustomization lists its files one by one.
+    /// Returns the kustomization in the directory of a new file, if the kustomization lists its resource
+    /// files one by one, so that the user must add the new file.
     pub fn kustomization_beside(&self, path: &str) -> Option<String> {
         let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
         let index = self.index();
@@ -270,41 +266,48 @@ impl Tree {
         found.filter(|_| !known).map(|(file, _)| file.clone())
     }
 
-    /// Lists the files that kustomizations name and need.
+    /// Returns the files that kustomizations name as resources.
     pub fn named_by_kustomizations(&self) -> BTreeSet<String> {
         let index = self.index();
         let (_, resources) = kustomize::named(&index.files);
         resources.into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns whether a file may have ReleasePins whose names bowline does not know: a template, a submodule, a
-    /// link.
+    /// Returns whether some file may contain ReleasePins whose names bowline does not know: a template, a
+    /// submodule or a link.
     pub fn may_hide_pins(&self) -> bool {
         self.index().files.values().any(|known| known.may_hide_pins)
     }
 
-    /// Returns why bowline does not know the ReleasePin of a component in an environment; None if all files that
-    /// may contain it are read.
+    /// Returns the reason why bowline does not know the ReleasePin of a component in an environment; None if
+    /// all files that may contain it are read.
     pub fn why_unknown(
         &self,
         namespace: &str,
         component: &str,
         environment: &str,
-    ) -> Option<String> {
-        let pins = self.left_out_pins();
-        let own = pins.iter().find(|pin| {
+    ) -> Option<UnknownPin> {
+        let mut pins = self.left_out_files().into_iter();
+        let own = pins.find(|(_, pin)| {
             (&*pin.namespace, &*pin.component, &*pin.environment)
                 == (namespace, component, environment)
         });
-        if let Some(pin) = own {
-            return Some(pin.why());
+        if let Some((path, pin)) = own {
+            return Some(UnknownPin {
+                why: pin.why(),
+                check_out: pin.problem.is_empty().then(|| index::check_out(&path)),
+            });
         }
         let index = self.index();
         let mut files = index.files.values().filter(|known| known.may_hide_pins);
-        files.find_map(|known| known.problems.first().cloned())
+        let why = files.find_map(|known| known.problems.first().cloned())?;
+        Some(UnknownPin {
+            why,
+            check_out: None,
+        })
     }
 
-    /// Lists the problems of files on disk that may concern ReleasePins, for a warning.
+    /// Returns those problems with files on disk that may hide ReleasePins, for a warning.
     pub fn unread(&self) -> Vec<Problem> {
         let index = self.index();
         let is_left_out = |path: &str| {
@@ -316,7 +319,7 @@ impl Tree {
         problems
     }
 
-    /// Lists the names of the releases whose files a sparse checkout leaves out.
+    /// Returns the names of the releases in files that a sparse checkout leaves out.
     pub fn left_out_releases(&self) -> BTreeSet<String> {
         let index = self.index();
         let files = index.files.values();
@@ -325,7 +328,7 @@ impl Tree {
             .collect()
     }
 
-    /// Lists the namespaces of the objects.
+    /// Returns the namespaces of the objects.
     pub fn namespaces(&self) -> BTreeSet<String> {
         let index = self.index();
         let objects = index.files.values().flat_map(|known| &known.objects);
@@ -334,22 +337,33 @@ impl Tree {
             .collect()
     }
 
-    /// Lists the ReleasePins whose files a sparse checkout leaves out, or that cannot be read.
+    /// Returns the ReleasePins that bowline cannot serve: their files are not checked out or cannot be
+    /// parsed.
     pub fn left_out_pins(&self) -> Vec<LeftOutPin> {
+        let pins = self.left_out_files().into_iter();
+        pins.map(|(_, pin)| pin).collect()
+    }
+
+    /// Lists the same ReleasePins, each with the path of its file.
+    fn left_out_files(&self) -> Vec<(String, LeftOutPin)> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
         let files = index.files.iter();
         let files = files.filter(|(path, _)| !patches.contains(path.as_str()));
-        let pins = files.flat_map(|(_, known)| &known.left_out);
         let with_namespace = |pin: &LeftOutPin| LeftOutPin {
             namespace: identity::or_else(&pin.namespace, &index.namespace).to_owned(),
             ..pin.clone()
         };
-        pins.map(with_namespace).collect()
+        let mut found = Vec::new();
+        for (path, known) in files {
+            let pins = known.left_out.iter();
+            found.extend(pins.map(|pin| (path.clone(), with_namespace(pin))));
+        }
+        found
     }
 
-    /// Lists the problems of the files: content that bowline cannot serve as objects, and content with which
-    /// other tools, such as kustomize, change objects.
+    /// Returns all problems with the files: content that bowline cannot serve, and content with which other
+    /// tools, such as kustomize, change objects.
     pub fn problems(&self) -> Vec<Problem> {
         let index = self.index();
         let mut found: Vec<Problem> = Vec::new();
@@ -415,7 +429,8 @@ impl Tree {
         found
     }
 
-    /// Lists the ReleasePins that name a release without a file. A tool may replace the name later.
+    /// Returns the ReleasePins that name a release without a file. Another tool may replace the release name
+    /// later.
     pub fn dangling(&self) -> Vec<Problem> {
         let releases = self.places(identity::RELEASES);
         let left_out = self.left_out_releases();
@@ -449,14 +464,14 @@ impl Tree {
         found
     }
 
-    /// Returns whether a file mentions an API group of bowline, although bowline does not read the file because of
+    /// Returns whether a file mentions an API group of bowline although bowline does not read it because of
     /// its name.
     fn is_unread_manifest(&self, path: &str) -> bool {
         let file = self.work.inside(path).ok().filter(|file| file.is_file());
         file.is_some_and(|file| read::names_us_in(&file))
     }
 
-    /// Returns whether everything in the files and the log is served.
+    /// Returns whether the store contains all objects of the files and all entries of the log.
     pub fn is_whole(&self) -> bool {
         self.locked().whole
     }
@@ -474,7 +489,7 @@ impl Tree {
     }
 }
 
-/// Returns whether a path is inside a directory; both are paths from the root of the work tree, and the root
+/// Returns whether a path is in a directory. Both are relative to the root of the work tree; the root itself
 /// is empty.
 fn is_in(directory: &str, path: &str) -> bool {
     let rest = path.strip_prefix(directory);
@@ -495,14 +510,14 @@ impl Index {
     }
 }
 
-/// Serves the files of a work tree. Releases and the entries of the log are read when a request needs them, or
-/// with [`Tree::whole`].
+/// Opens a work tree and serves its files. Releases and entries of the log are read when a request needs
+/// them, or by [`Tree::whole`].
 pub async fn open(options: TreeOptions) -> Result<(Embedded, Arc<Tree>), TreeError> {
     let opened = tokio::task::spawn_blocking(move || prepare(options)).await;
     let (user, store, tree) = opened.map_err(|error| TreeError::Store(error.to_string()))??;
     let tree = Arc::new(tree);
     let is_new = !store.exists();
-    // Git lists the files while the store is opened, and the files are read while it is set up.
+    // git lists the files while the store is opened; the files are read while the store is set up.
     let asking = tokio::task::spawn_blocking({
         let tree = tree.clone();
         move || tree.scan(tree.index())
@@ -513,8 +528,8 @@ pub async fn open(options: TreeOptions) -> Result<(Embedded, Arc<Tree>), TreeErr
     let newest = embedded.store().newest().await;
     let newest = newest.map_err(Failure::from)?;
     if !is_new && (opening.is_outdated() || tree.index().revision != newest) {
-        // The kinds changed, or a process ended between its write to the store and its write of the index:
-        // the index may differ from the store.
+        // The index may not match the store: the CRDs changed, or a process stopped between the write of the
+        // store and the write of the index.
         let mut index = tree.locked();
         *index = Arc::new(Index::unsure(&index.namespace));
     }
@@ -531,7 +546,8 @@ pub async fn open(options: TreeOptions) -> Result<(Embedded, Arc<Tree>), TreeErr
 fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
     let work = WorkTree::open(&options.directory, &options.variables)?;
     let layout = Layout::read(work.scope(), options.layout)?;
-    // The default is the author of commits, so that a hold and the commit that places it name the same person.
+    // The default user is the author of commits. So a hold names the same person as the commit that places
+    // it.
     let user = options.user.or_else(|| work.author());
     let user = user.unwrap_or(options.account);
     let (folder, own) = match &options.cache {

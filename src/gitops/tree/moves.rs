@@ -1,4 +1,4 @@
-//! The revisions of ReleasePins, from the states of their files in git's log.
+//! Finds the changes of ReleasePins from the states of their files in git's log.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,56 +13,52 @@ use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::git::log::{Changed, Commit};
 use crate::git::{BlobLimits, GitError};
 
-/// A change of a ReleasePin by a commit.
+/// A change of a ReleasePin in a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The namespace of the ReleasePin.
     pub namespace: String,
-    /// The name of the ReleasePin.
     pub name: String,
-    /// The spec of the ReleasePin on the branch before the change; None if the ReleasePin did not exist.
+    /// The spec on the branch before the change; None if the ReleasePin did not exist.
     pub before: Option<ReleasePinSpec>,
-    /// The spec of the ReleasePin before an earlier commit removed it; None if no commit removed it.
+    /// The spec before an earlier commit removed the ReleasePin; None if no commit removed it.
     pub earlier: Option<ReleasePinSpec>,
-    /// The spec of the ReleasePin in the parent of the commit. On a merged side, this can differ from
-    /// `before`.
+    /// The spec in the parent of the commit. If the commit was merged, this can differ from `before`.
     pub found: Option<ReleasePinSpec>,
-    /// The spec of the ReleasePin after the change.
+    /// The spec after the change.
     pub after: ReleasePinSpec,
     /// The time when the change came to the branch.
     pub at: Timestamp,
-    /// The commit with author and reason; one commit may change many ReleasePins.
+    /// The commit with the author and the reason. One commit may change many ReleasePins.
     pub commit: Arc<Commit>,
 }
 
 impl Change {
-    /// Returns the effective release of a spec when the commit was written. The time of the merge would be wrong:
-    /// a hold may have expired before it.
+    /// Returns the effective release of a spec at the time when the author wrote the commit. At the time of a
+    /// later merge, a hold may have expired.
     pub fn counted<'s>(&self, spec: &'s ReleasePinSpec) -> &'s str {
         spec.effective_release(self.commit.written)
     }
 }
 
-/// The removal of a ReleasePin by a commit.
+/// The removal of a ReleasePin in a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Removal {
-    /// The name of the ReleasePin.
     pub name: String,
-    /// The spec of the ReleasePin before the removal.
+    /// The spec before the removal.
     pub before: ReleasePinSpec,
-    /// The commit with author and reason.
+    /// The commit with the author and the reason.
     pub commit: Arc<Commit>,
 }
 
-/// A ReleasePin in a file: its namespace (empty if the file names none), its name and its spec.
+/// A ReleasePin in a file: namespace (empty if the file names none), name and spec.
 pub(super) type Pin = (String, String, ReleasePinSpec);
 
-/// Reads blobs by their ids and passes each one on with its index; None for a blob that this clone lacks, or
-/// that is too large.
+/// Reads blobs by id. Passes each one to the caller with its index; None if this clone does not have the blob
+/// or it is too large.
 pub(super) type Blobs<'b> =
     &'b mut dyn FnMut(&[String], &mut dyn FnMut(usize, Option<Vec<u8>>)) -> Result<(), GitError>;
 
-/// Returns the limits for reading the blobs of manifests, which are the limits for the files of the work tree.
+/// Returns the limits for reading blobs of manifests. They are the same as for files of the work tree.
 pub fn blob_limits() -> BlobLimits<'static> {
     BlobLimits {
         bytes: bounded_yaml::Limits::default().bytes,
@@ -70,23 +66,23 @@ pub fn blob_limits() -> BlobLimits<'static> {
     }
 }
 
-/// The state of the ReleasePins after a commit.
+/// The state of all ReleasePins after a commit.
 #[derive(Default)]
 pub(super) struct Standing {
-    /// The specs of the ReleasePins, by namespace and name.
+    /// The specs, by namespace and name.
     pub(super) specs: BTreeMap<String, ReleasePinSpec>,
-    /// The ReleasePins in each file, by path.
+    /// For each file, the ReleasePins in it.
     pub(super) held: HashMap<String, BTreeSet<String>>,
-    /// The specs of removed ReleasePins before their removal, by namespace and name.
+    /// The last specs of removed ReleasePins, by namespace and name.
     pub(super) gone: BTreeMap<String, ReleasePinSpec>,
     /// The removals, oldest first.
     pub(super) removals: Vec<Removal>,
 }
 
-/// A state of a file: the index of the commit, and its change of the file.
+/// A state of a file in the log: the index of the commit, and its change of the file.
 pub(super) type State<'c> = (usize, &'c Changed);
 
-/// Follows files back through renames. Returns their states, oldest first, and every path that they had.
+/// Follows files back through renames. Returns their states, oldest first, and all paths that they had.
 pub(super) fn back<'c>(
     commits: &'c [Told],
     paths: &'c HashSet<String>,
@@ -108,7 +104,7 @@ pub(super) fn back<'c>(
     (states, paths)
 }
 
-/// Lists the changes of the ReleasePins in files; `known` contains blobs that are already parsed.
+/// Returns the changes of the ReleasePins in files. `known` has blobs that are already parsed.
 pub(super) fn changes(
     blobs: Blobs<'_>,
     commits: &[Told],
@@ -131,7 +127,7 @@ pub(super) fn changes(
         let pins = text.and_then(|text| read_pins(&text));
         read.extend(id.map(|id| (id, pins)));
     })?;
-    // A state that cannot be parsed is skipped: it has no ReleasePins of its own.
+    // A state that cannot be parsed is skipped, so its ReleasePins keep their previous specs.
     let pins_of = |blob: &str| match known.get(blob) {
         Some(pins) => Some(*pins),
         None => read.get(blob)?.as_deref(),
@@ -215,7 +211,7 @@ pub(super) fn changes(
     Ok(found)
 }
 
-/// Finds the change of a file in the commit of the merged side; None if the commit of the branch itself made the
+/// Returns the change of a file in the merged commit; None if the commit on the branch itself made the
 /// change.
 fn on_its_side<'t>(told: &'t Told, file: &Changed) -> Option<&'t Changed> {
     let teller = told.teller(file);

@@ -1,4 +1,4 @@
-//! Objects in the text of a file: as single documents, or in lists.
+//! Reads and edits an object in the text of a file, where it is a document or an item of a list.
 
 use bounded_yaml::edit::EditError;
 use serde_json::Value;
@@ -13,7 +13,7 @@ fn no_document(place: &Place) -> EditError {
     }
 }
 
-/// Parses the document of a place.
+/// Parses the document that contains an object.
 fn document(place: &Place, text: &str) -> Result<Value, EditError> {
     let documents = bounded_yaml::documents(&place.path, text)?;
     let found = documents.into_iter().nth(place.document);
@@ -21,7 +21,7 @@ fn document(place: &Place, text: &str) -> Result<Value, EditError> {
     found.ok_or_else(|| no_document(place))
 }
 
-/// Parses the object at a place, with the apiVersion and the kind that a typed list implies.
+/// Parses the object at a place. Adds the apiVersion and the kind that a typed list leaves out.
 pub(super) fn object_at(place: &Place, text: &str) -> Result<Value, EditError> {
     let objects = lists::objects(document(place, text)?).into_iter();
     let mut objects = objects.filter(|item| item.at == place.items);
@@ -29,13 +29,13 @@ pub(super) fn object_at(place: &Place, text: &str) -> Result<Value, EditError> {
     found.ok_or_else(|| no_document(place))
 }
 
-/// Replaces the content of an object in a text.
+/// Returns the text with new content for an object.
 pub(super) fn with_object(place: &Place, text: &str, wanted: &Value) -> Result<String, EditError> {
     let mut document = document(place, text)?;
     let own = document.pointer_mut(&lists::pointer(&place.items));
     let own = own.ok_or_else(|| no_document(place))?;
     let mut wanted = wanted.clone();
-    // The items of a typed list omit the apiVersion and the kind that the list implies.
+    // In a typed list, the items leave out the apiVersion and the kind.
     for field in ["apiVersion", "kind"] {
         if own.get(field).is_none()
             && let Some(wanted) = wanted.as_object_mut()
@@ -47,7 +47,7 @@ pub(super) fn with_object(place: &Place, text: &str, wanted: &Value) -> Result<S
     bounded_yaml::edit::edit(&place.path, text, place.document, &document)
 }
 
-/// Removes an object from a text; None if the text becomes empty. A list is removed with its last object.
+/// Returns the text without an object; None if the text becomes empty. A list without objects is removed too.
 pub(super) fn without_object(place: &Place, text: &str) -> Result<Option<String>, EditError> {
     let mut document = document(place, text)?;
     let mut at = place.items.as_slice();
@@ -67,8 +67,8 @@ pub(super) fn without_object(place: &Place, text: &str) -> Result<Option<String>
     bounded_yaml::edit::remove(&place.path, text, place.document)
 }
 
-/// Adds an object to a text: to the list if the text is one list, otherwise as another document. None if the
-/// text is a JSON file with one object, because some tools read only one.
+/// Returns the text with an additional object: in the list if the text is one list, otherwise as a new
+/// document. None if the text is a JSON file with one object, because some tools read only the first one.
 pub(super) fn with_another(
     path: &str,
     text: &str,
@@ -95,7 +95,7 @@ pub(super) fn with_another(
     }
 }
 
-/// Returns whether a text already contains an object, even one that is not served.
+/// Returns whether a text already contains an object, even if bowline does not serve it.
 pub(super) fn holds(path: &str, text: &str, document: &Value) -> Result<bool, EditError> {
     let known = bounded_yaml::documents(path, text)?;
     let known = known

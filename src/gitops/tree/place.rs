@@ -1,7 +1,7 @@
-//! Chooses the files of new objects: by the layout, otherwise next to similar objects.
+//! Chooses the files of new objects: by the layout, or else next to similar objects.
 //!
-//! The layout is in `.bowline.toml` in the directory that the user named, so that everybody who works on the
-//! repository has the same one, or in the user's own configuration:
+//! The layout is in `.bowline.toml` in the directory that the user named, so that all users of the repository
+//! have the same layout. It can also be in the user's own configuration:
 //!
 //! ```toml
 //! [layout]
@@ -19,10 +19,10 @@ use serde_json::Value;
 use super::index::Index;
 use super::{TreeError, files, identity, kustomize};
 
-/// The file in the repository that contains the layout.
+/// The file in a repository that contains the layout.
 const FILE: &str = ".bowline.toml";
 
-/// The path of a new object's file for each kind, with `{name}`, `{namespace}`, `{component}` and
+/// For each kind, the path of the file for a new object, with `{name}`, `{namespace}`, `{component}` and
 /// `{environment}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
@@ -36,7 +36,7 @@ struct Written {
 }
 
 impl Layout {
-    /// Reads the layout of a repository; the user's layout has precedence.
+    /// Reads the layout of a repository. The user's own layout has priority.
     pub(super) fn read(directory: &Path, of_user: Layout) -> Result<Self, TreeError> {
         let file = directory.join(FILE);
         let wrong = |why: String| TreeError::Layout {
@@ -77,10 +77,10 @@ impl Layout {
     }
 }
 
-/// The placeholders of a path.
+/// The placeholders in a path of the layout.
 const SLOTS: [&str; 4] = ["{name}", "{namespace}", "{component}", "{environment}"];
 
-/// Returns the first part of a path in braces that is no placeholder, or an unpaired brace.
+/// Returns the first text in braces that is no placeholder, or an unpaired brace; None if the path is valid.
 fn unknown_slot(path: &str) -> Option<String> {
     let mut rest = path.to_owned();
     for slot in SLOTS {
@@ -92,7 +92,7 @@ fn unknown_slot(path: &str) -> Option<String> {
     tail.get(..end).map(str::to_owned)
 }
 
-/// The values of an object that can replace the placeholders of a path.
+/// The values of an object that replace placeholders in a path.
 struct Words<'o> {
     name: &'o str,
     namespace: &'o str,
@@ -119,13 +119,11 @@ impl<'o> Words<'o> {
     }
 }
 
-/// The error of an object whose field would be part of a path but is not a valid file name.
+/// A field of an object would be part of the path of its file, but is no valid file name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its {what} is {word:?}, which cannot be part of a file's path")]
 pub struct BadWord {
-    /// The name of the field.
     pub what: &'static str,
-    /// The value of the field.
     pub word: String,
 }
 
@@ -157,7 +155,7 @@ fn bad(what: &'static str, word: &str) -> BadWord {
     BadWord { what, word }
 }
 
-/// Returns the file for a new object, from the root of the work tree.
+/// Returns the path of the file for a new object, relative to the root of the work tree.
 pub(super) fn choose(
     layout: &Layout,
     index: &Index,
@@ -227,8 +225,8 @@ fn wanted(
     }))
 }
 
-/// Returns the path of the file of a similar object, with the values of that object replaced by those of the new
-/// object.
+/// Finds a similar object, and returns the path of its file with the values of that object replaced by those
+/// of the new object. None if there is no similar object.
 fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
     let (patches, _) = kustomize::named(&index.files);
     let mut best: Option<(u8, usize, String)> = None;
@@ -241,7 +239,7 @@ fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
             .iter()
             .filter(|held| held.resource == resource)
         {
-            // The names of ReleasePins and releases begin with their component.
+            // The names of ReleasePins and releases begin with the name of their component.
             let rest = held.name.strip_prefix(words.component);
             let same_component = rest.is_some_and(|rest| rest.starts_with('-'));
             let environment = format!("-{}", words.environment);
@@ -259,8 +257,8 @@ fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
                 }),
                 (false, false) => swap(path, &held.name, words.name),
             };
-            // If the file has several objects, the new object goes into the same file. It also does if the path of
-            // the file contains no value of its object.
+            // The new object goes into the same file if the file has several objects, or if its path contains
+            // no value of the similar object.
             let found = match known.objects.len() > 1 {
                 true => path.clone(),
                 false => other.unwrap_or_else(|| path.clone()),

@@ -1,8 +1,8 @@
-//! Parses the objects of a file.
+//! Reads a file and parses its objects.
 //!
-//! A document of one of bowline's kinds is an object, in any file, and so is an item of a list. Patches of
-//! kustomize look like objects but are not objects; templates of a chart are not YAML until they are rendered.
-//! Content that bowline does not understand but that names bowline's kinds is a problem ([`super::hidden`]).
+//! A document or a list item of one of bowline's kinds is an object, in any file. Patches of kustomize look
+//! like objects but are none; templates of a Helm chart are no YAML until they are rendered. If a file names
+//! bowline's kinds in content that bowline cannot serve, this is a problem ([`super::hidden`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -23,50 +23,49 @@ use super::identity::{PINS, hash, is_of_us, names_us};
 use super::index::{Held, Known, LeftOutPin};
 use super::moves::{self, Pin};
 use super::stat::{Folder, Stat};
-use super::{guess, hidden, kustomize, manifest};
+use super::{guess, hidden, index, kustomize, manifest};
 use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, lists, names};
 use crate::git::Blob;
 
-/// An object of a file, ready to be served except for the metadata from git.
+/// An object of a file with all values except the metadata from git.
 pub(super) struct Loaded {
     pub(super) held: Held,
     pub(super) object: Value,
 }
 
-/// The result of reading a file.
+/// A file that was read.
 pub(super) struct Read {
     pub(super) path: String,
     pub(super) known: Known,
     pub(super) objects: Vec<Loaded>,
-    /// The blob id of the content, and its ReleasePins; None if the file contains anything else.
+    /// The blob id of the content, and its ReleasePins. None if the file also contains something else.
     pub(super) pins: Option<(String, Vec<Pin>)>,
 }
 
-/// The result of checking a file that may have changed.
+/// The result for a file that may have changed.
 pub(super) enum Looked {
-    /// The file was read.
     At(Box<Read>),
-    /// The file cannot be read, or is not checked out, and the index already says so.
+    /// The file is not checked out or cannot be read, and the index already has this result.
     Same,
-    /// The file contains a new release, which a later pass reads.
+    /// The file contains a new release. A later pass reads it.
     PutOff,
-    /// The file does not exist any more.
+    /// The file no longer exists.
     Gone,
 }
 
-/// The inputs for reading files.
+/// The values that the reading of files needs.
 pub(super) struct Reader<'a> {
-    /// The root directory of all paths.
+    /// The directory that contains all paths.
     pub(super) folder: &'a Folder,
     /// The files that a sparse checkout leaves out.
     pub(super) left_out: &'a BTreeMap<String, LeftOut>,
     pub(super) charts: &'a Charts,
-    /// The files to read, sorted.
+    /// The paths of the files to read, sorted.
     pub(super) paths: &'a [String],
-    /// The submodules among the paths.
+    /// Those of the paths that are submodules.
     pub(super) submodules: &'a BTreeSet<String>,
-    /// The root of the work tree, and the directory that the user named.
+    /// The root of the work tree; `scope` is the directory in it that the user named.
     pub(super) root: &'a Path,
     pub(super) scope: &'a Path,
     pub(super) catalog: &'a Catalog,
@@ -75,18 +74,17 @@ pub(super) struct Reader<'a> {
     pub(super) extent: Extent,
 }
 
-/// How much of the files and the log to read.
+/// How much of the files and the log a pass reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Everything except new releases and the entries of the log: these are many, and the matrix does not
-    /// need them.
+    /// Only what the matrix needs. Leaves out new releases and entries of the log, because there are many of
+    /// them.
     Pressing,
-    /// Everything.
     Whole,
 }
 
 impl Reader<'_> {
-    /// Reads a file that is new or changed.
+    /// Reads a file that is new or has changed.
     pub(super) fn read(&self, path: &str, known: Option<&Known>) -> Looked {
         let template = self.charts.is_template(path);
         let known = known.filter(|known| known.template == template);
@@ -106,8 +104,8 @@ impl Reader<'_> {
                 };
             }
             Err(error) => {
-                // With an empty stat, the next pass reads the file again: the real stat may stay the same when the
-                // error is gone.
+                // With an empty stat, the next pass reads the file again. The real stat may be the same after
+                // the error is repaired.
                 let problem = format!("{path}: it cannot be read ({error}); make it readable");
                 return unread(path, known, template, Stat::default(), Some(problem), b"");
             }
@@ -158,8 +156,8 @@ impl Reader<'_> {
         Looked::At(Box::new(read))
     }
 
-    /// Returns the problem of a link or a submodule, which bowline does not follow; None if there is no
-    /// problem, or if bowline reads the target of the link anyway.
+    /// Returns the problem with a link or a submodule, which bowline does not follow. None if the path is
+    /// neither, or if bowline reads the target of the link anyway.
     pub(super) fn unfollowed(&self, path: &str) -> Option<String> {
         if self.submodules.contains(path) {
             return Some(format!(
@@ -168,7 +166,7 @@ impl Reader<'_> {
         }
         let link = self.root.join(path);
         if !link.is_symlink() {
-            // Instead of the file that git lists, the work tree has a directory, a pipe or a device.
+            // git lists a file here, but on disk there is a directory, a pipe or a device.
             let found = link.symlink_metadata().ok()?;
             return (!found.is_file())
                 .then(|| format!("{path}: it is no regular file; put the file in its place"));
@@ -194,8 +192,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads the target of a link, to find the ReleasePins that bowline does not serve. Empty if the target is not
-    /// a file of the work tree.
+    /// Reads the target of a link, to find ReleasePins that bowline does not serve. Empty if the target is
+    /// not a file of the work tree.
     fn target(&self, path: &str) -> Vec<u8> {
         let (target, root) = (
             self.root.join(path).canonicalize(),
@@ -255,8 +253,8 @@ impl Reader<'_> {
                 return;
             }
         };
-        // A patch may name bowline's kinds without a group, and a replacement may name only fields of bowline's
-        // kinds.
+        // A patch can name bowline's kinds without a group, and a replacement of kustomize can name only
+        // fields.
         let speaks_of_us =
             names_us(bytes) || text.contains("ReleasePin") || text.contains("fieldPaths");
         if !kustomization && !speaks_of_us {
@@ -265,7 +263,7 @@ impl Reader<'_> {
         let documents = match bounded_yaml::documents(&read.path, text) {
             Ok(documents) => documents,
             Err(error) => {
-                // Many other JSON files may mention an API group of bowline.
+                // Many JSON files of other tools mention an API group of bowline.
                 let manifest = !files::is_json(&read.path) || text.contains("apiVersion");
                 if kustomization || (manifest && names_us(bytes)) {
                     read.known.problems.push(error.to_string());
@@ -293,7 +291,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds an object of a document, or the reason why it cannot be served.
+    /// Adds an object of a document to the result, or the problem because of which bowline cannot serve it.
     fn take(&self, read: &mut Read, item: lists::Item, document: usize, line: usize) {
         let lists::Item { at, value } = item;
         if hidden::changes_pin(&value) {
@@ -331,8 +329,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Converts a document to an object, with the checks of every other write. Returns the object, its namespace
-    /// (empty if the document names none) and its name.
+    /// Converts a document to an object, with the same checks as a write through the API. Returns the object,
+    /// its namespace (empty if the document names none) and its name.
     fn load(&self, resource: &Resource, value: Value) -> Result<(Value, String, String), String> {
         let name = meta(&value, "name").to_owned();
         let namespace = meta(&value, "namespace").to_owned();
@@ -349,7 +347,7 @@ impl Reader<'_> {
         let writer = Writer {
             user: String::new(),
             manager: String::new(),
-            // The time does not matter: git gives the creation time.
+            // This time is replaced by the creation time from git.
             now: "1970-01-01T00:00:00Z".to_owned(),
             field_validation: FieldValidation::Ignore,
             stamps: Arc::default(),
@@ -365,8 +363,8 @@ impl Reader<'_> {
     }
 }
 
-/// Sets the labels and annotations of a release that the lists of releases show. The component comes from the
-/// spec, even if the labels in the file name another one.
+/// Sets the labels and annotations that lists of releases show. The component comes from the spec, even if a
+/// label in the file names another one.
 fn stamp(resource: &Resource, object: &mut Value) {
     if resource.subject.kind != "Release" || resource.subject.group != labels::OPENCHOREO_GROUP {
         return;
@@ -386,7 +384,7 @@ fn stamp(resource: &Resource, object: &mut Value) {
         .or_insert_with(|| size.into());
 }
 
-/// Finds the resource of a document; None if it is not a kind of bowline that files may contain.
+/// Returns the resource of a document; None if it is not of one of bowline's kinds or may not be in a file.
 pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c Resource> {
     let version = value["apiVersion"].as_str()?;
     if !is_of_us(version) {
@@ -396,14 +394,14 @@ pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c
     let kind = value["kind"].as_str()?;
     let found = catalog.of_version(group, version);
     let mut found = found.filter(|resource| resource.subject.kind == kind);
-    // The audit trail of a repository is its log, so AuditEntries in files are not served.
+    // In a repository the audit trail is git's log, so AuditEntries in files are not served.
     found
         .next()
         .map(|resource| &**resource)
         .filter(|_| kind != "AuditEntry")
 }
 
-/// Returns a ReleasePin as the log reads it; None for objects of other kinds.
+/// Returns a ReleasePin in the form in which the log is read; None for other kinds.
 fn as_written(loaded: &Loaded) -> Option<Pin> {
     let held = &loaded.held;
     if held.resource != PINS {
@@ -413,17 +411,15 @@ fn as_written(loaded: &Loaded) -> Option<Pin> {
     Some((held.namespace.clone(), held.name.clone(), spec))
 }
 
-/// The content of a file.
 enum Contents {
-    /// The whole content.
     Whole(Vec<u8>),
-    /// The file is larger than the limit; contains the problem if the file mentions an API group of bowline.
+    /// The file is larger than the limit. Contains a problem if the file mentions an API group of bowline.
     TooLarge(Option<String>),
 }
 
 /// A file that a sparse checkout leaves out.
 pub(super) struct LeftOut {
-    /// The blob id of the content of the file.
+    /// The blob id of the content.
     pub(super) blob: String,
     /// Whether the file can contain objects of bowline.
     pub(super) ours: bool,
@@ -437,7 +433,7 @@ impl LeftOut {
     /// Parses the blob of a file that is not checked out.
     pub(super) fn read(blob: String, content: &Blob, template: bool) -> Self {
         let (ours, text) = match content {
-            // A blob that this clone lacks may contain anything.
+            // This clone does not have the blob, so it may contain anything.
             Blob::Missing => (true, None),
             Blob::TooLarge { has_word, .. } => (*has_word, None),
             Blob::Whole(text) if template => {
@@ -469,7 +465,7 @@ impl LeftOut {
     }
 }
 
-/// Returns the result for a file that is not read.
+/// Returns the result for a file that was not read because of a problem.
 fn unread(
     path: &str,
     known: Option<&Known>,
@@ -487,7 +483,7 @@ fn unread(
         ..Known::default()
     };
     read.note_unread(path, target);
-    // The content of a file that cannot be opened is not known.
+    // If bowline cannot open the file, it does not know the content.
     read.may_hide_pins = !read.problems.is_empty() && read.left_out.is_empty();
     noted(path, known, read)
 }
@@ -496,7 +492,8 @@ fn unread(
 fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -> Looked {
     let problem = file.ours.then(|| {
         format!(
-            "{path}: not checked out, so its content is not known; run git sparse-checkout add with its directory"
+            "{path}: not checked out, so its content is not known; check it out: {}",
+            index::check_out(path)
         )
     });
     let read = Known {
@@ -512,7 +509,7 @@ fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -
 }
 
 impl Known {
-    /// Records the ReleasePins of a file with problems; they are not served.
+    /// Records the ReleasePins in a file with problems. bowline does not serve them.
     fn note_unread(&mut self, path: &str, bytes: &[u8]) {
         let Some(problem) = self.problems.first().cloned() else {
             return;
@@ -552,17 +549,18 @@ fn noted(path: &str, known: Option<&Known>, read: Known) -> Looked {
     }
 }
 
-/// Removes the zero bytes from a text that is not UTF-8: in UTF-16, every other byte of an ASCII word is zero.
+/// Removes the zero bytes from a text. In UTF-16, every second byte of an ASCII word is zero.
 pub(super) fn letters(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().filter(|byte| *byte != 0).collect()
 }
 
-/// Returns whether a file that is too large to read at once mentions an API group of bowline; see [`names_us`].
+/// Returns whether a file that is too large for the memory mentions an API group of bowline; see
+/// [`names_us`].
 fn names_us_somewhere(file: &mut File) -> std::io::Result<bool> {
     const PIECE: u64 = 1 << 20;
     let mut bytes: Vec<u8> = Vec::new();
     loop {
-        // A word may extend over two pieces.
+        // A group name may start in one piece and end in the next.
         let longest = labels::GROUPS.iter().map(|group| group.len()).max();
         let done = bytes.len().saturating_sub(longest.unwrap_or_default());
         bytes.drain(..done);
@@ -575,16 +573,14 @@ fn names_us_somewhere(file: &mut File) -> std::io::Result<bool> {
     }
 }
 
-/// Returns whether a file looks like one document with a release of bowline. This function only checks single
-/// lines.
-///
-/// The answer only decides the order of reading.
+/// Returns whether a file seems to be one document with a Release. Checks only single lines, because the
+/// answer only decides the order of reading.
 pub(super) fn is_a_release(bytes: &[u8]) -> bool {
     let at_margin = |word: &'static [u8]| {
         let found = memmem::find_iter(bytes, word);
         found.filter(|at| *at == 0 || bytes.get(at - 1) == Some(&b'\n'))
     };
-    // Returns the only line that begins with a word; None if there is no such line, or several.
+    // Returns the line that begins with a word; None if there is none or more than one.
     let line = |word: &'static [u8]| {
         let mut found = at_margin(word);
         let (Some(at), None) = (found.next(), found.next()) else {
@@ -598,7 +594,7 @@ pub(super) fn is_a_release(bytes: &[u8]) -> bool {
         let rest = version.strip_prefix(labels::OPENCHOREO_GROUP.as_bytes());
         rest.is_some_and(|rest| rest.starts_with(b"/"))
     };
-    // A file that begins with a separator is still one document.
+    // A file that begins with a `---` separator still has one document.
     let one = || at_margin(b"---").all(|at| at == 0) && at_margin(b"...").next().is_none();
     line(b"kind:") == Some(b"kind: Release") && line(b"apiVersion:").is_some_and(group) && one()
 }
@@ -609,7 +605,7 @@ pub(super) fn names_us_in(file: &Path) -> bool {
     found.unwrap_or_default()
 }
 
-/// Reads a file that is not larger than the limit of the files of the work tree.
+/// Reads a file up to the size limit of files in the work tree.
 pub(super) fn read_within_limit(file: &Path) -> std::io::Result<Vec<u8>> {
     let limit = bounded_yaml::Limits::default().bytes;
     let mut bytes = Vec::new();
@@ -621,12 +617,13 @@ pub(super) fn read_within_limit(file: &Path) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// Reads a file of a known size, with one system call for most files, because there are many.
+/// Reads a file of a known size. Usually this needs one system call, which matters because there are many
+/// files.
 fn bytes_of(file: &mut File, size: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; size + 1];
     let read = file.read(&mut bytes)?;
     bytes.truncate(read);
-    // If the size has changed, read the rest, up to the limit.
+    // The size has changed, so the rest is read, up to the limit.
     if read != size {
         let limit = u64::try_from(bounded_yaml::Limits::default().bytes).unwrap_or(u64::MAX);
         file.take(limit + 1).read_to_end(&mut bytes)?;

@@ -1,7 +1,7 @@
-//! Marks and garbage collections of releases, from git's log.
+//! Finds marks on releases and removals of releases by gc, from git's log.
 //!
-//! A ReleasePin is followed through every commit. A release never changes except for its mark, so only the commits
-//! whose trailers name a mark or a garbage collection are read.
+//! ReleasePins are followed through every commit. A release never changes except for its mark, so here only
+//! those commits are read whose trailers name a mark or gc.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::api::openchoreo::release::Verdict;
 use crate::git::GitError;
 use crate::git::log::Commit;
 
-/// A commit whose trailers name a mark or a garbage collection of releases.
+/// A commit whose trailers name marks on releases or gc.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dealt {
-    /// The commit with author and reason.
+    /// The commit with the author and the reason.
     pub commit: Arc<Commit>,
     /// The time when the commit came to the branch.
     pub at: Timestamp,
-    /// The marks and removals that the commit made.
+    /// The marks and removals in the commit.
     pub deeds: Vec<Deed>,
 }
 
-/// A mark or a removal of one release.
+/// A mark on a release, or the removal of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
     /// The namespace in the file; empty if the file names none.
@@ -39,11 +39,11 @@ pub struct Deed {
     pub component: String,
     /// The name of the release.
     pub release: String,
-    /// The action: a mark or a garbage collection.
+    /// The action: a mark or gc.
     pub action: Action,
 }
 
-/// Lists the commits that marked releases or removed them by garbage collection.
+/// Returns the commits that marked releases, or that removed releases by gc.
 pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<Dealt>, GitError> {
     let mut found: Vec<Dealt> = Vec::new();
     let mut known: HashMap<String, Option<usize>> = HashMap::new();
@@ -66,7 +66,7 @@ pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<Dealt>, Gi
     let mut wanted: Vec<String> = Vec::new();
     for told in commits {
         let at = told.commit.at;
-        // A commit without changes is recorded too: its trailers are then wrong.
+        // A commit without changes of releases is recorded too: then its trailers are wrong.
         let own = note(&told.commit, at);
         for file in &told.commit.files {
             let teller = told.teller(file);
@@ -99,13 +99,13 @@ pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<Dealt>, Gi
     Ok(found)
 }
 
-/// Returns whether the trailers of a commit name a mark or a garbage collection.
+/// Returns whether the trailers of a commit name a mark or gc.
 fn says(commit: &Commit) -> bool {
     let mut said = commit.trailers().into_iter();
     said.any(|(word, value)| word == Trailers::ACTION && trailers::deed(value).is_some())
 }
 
-/// The releases of a file by namespace and name: their component, and their mark.
+/// The releases of a file, by namespace and name: their component and their mark.
 type Releases = BTreeMap<(String, String), (String, Option<Verdict>)>;
 
 fn releases(bytes: &[u8]) -> Releases {
@@ -154,7 +154,7 @@ fn deeds(before: &Releases, after: &Releases) -> Vec<Deed> {
     found
 }
 
-/// Returns the audit entry of a mark or a removal; `number` is its number among the entries of the component.
+/// Returns the audit entry of a mark or a removal. `number` is its number in the chain of the component.
 pub(super) fn spec(dealt: &Dealt, deed: &Deed, number: i64) -> AuditEntrySpec {
     let operation = Trailers::read(&dealt.commit);
     let mut operation = operation
@@ -183,7 +183,6 @@ pub(super) fn spec(dealt: &Dealt, deed: &Deed, number: i64) -> AuditEntrySpec {
         reason: (!body.is_empty()).then_some(body),
         from,
         to,
-        detail: None,
         release_ref: None,
         holds: Vec::new(),
         restored_from: None,

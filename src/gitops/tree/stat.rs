@@ -1,4 +1,4 @@
-//! The stats of the files of a work tree.
+//! Reads the stats of files in a work tree: size, times and inode.
 
 use std::fs::File;
 use std::io;
@@ -6,23 +6,23 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// A file that was written less than this before it was read (in nanoseconds) may have been written again in
-/// the same tick of the file system's clock.
+/// If a file was read less than this time after its last write (in nanoseconds), a later write may have the
+/// same time stamp, because file systems have coarse clocks.
 const TICK: i128 = 100_000_000;
 
-/// The metadata of a file, without opening it.
+/// The stat of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stat {
     size: u64,
     modified: i128,
     changed: i128,
     inode: i128,
-    /// Whether the file was read so soon after it was written that a later write could go unnoticed.
+    /// Whether the file was read so soon after its last write that a later write may have the same stat.
     racy: bool,
 }
 
 impl Stat {
-    /// Records when the file was read.
+    /// Records the time at which the file was read.
     pub(super) fn read_at(mut self, now: jiff::Timestamp) -> Self {
         let written = self.modified.max(self.changed);
         self.racy = now.as_nanosecond() - written < TICK;
@@ -34,12 +34,12 @@ impl Stat {
         usize::try_from(self.size).unwrap_or_default()
     }
 
-    /// Returns the modification time, in seconds.
+    /// Returns the modification time, in seconds since 1970.
     pub(super) fn written(&self) -> i64 {
         i64::try_from(self.modified / 1_000_000_000).unwrap_or_default()
     }
 
-    /// Returns whether a file is unchanged since it was read.
+    /// Returns whether the file is certainly unchanged since it was read.
     pub(super) fn is_as(&self, now: &Stat) -> bool {
         !self.racy
             && (self.size, self.modified, self.changed, self.inode)
@@ -47,7 +47,8 @@ impl Stat {
     }
 }
 
-/// The root directory of files, opened once, so that its path is not resolved for each file.
+/// The root directory of files. It is opened once, so that the system does not resolve its path for each
+/// file.
 #[cfg(unix)]
 pub(super) struct Folder(rustix::fd::OwnedFd);
 
@@ -59,17 +60,17 @@ impl Folder {
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// Returns the stat of a file; None if it does not exist or is a link.
+    /// Returns the stat of a file; None if the file does not exist or is a link.
     pub(super) fn stat(&self, path: &str) -> io::Result<Option<Stat>> {
         let links = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
         let found = there(rustix::fs::statat(&self.0, path, links))?;
         Ok(found.as_ref().and_then(Self::told))
     }
 
-    /// Opens a file and returns its stat; None if it does not exist or is a link.
+    /// Opens a file and returns it with its stat; None if it does not exist or is a link.
     pub(super) fn file(&self, path: &str) -> io::Result<Option<(File, Stat)>> {
         use rustix::fs::{Mode, OFlags};
-        // Without NONBLOCK, opening a pipe would wait for a writer.
+        // Without NONBLOCK, opening a named pipe would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.0, path, flags, Mode::empty());
         let Some(opened) = there(opened)? else {
@@ -95,7 +96,7 @@ impl Folder {
     }
 }
 
-/// Converts an error for a file that does not exist or is a link to None; other errors stay errors.
+/// Returns None if the error says that a file does not exist or is a link. Other errors stay errors.
 #[cfg(unix)]
 fn there<T>(found: rustix::io::Result<T>) -> io::Result<Option<T>> {
     use rustix::io::Errno;
@@ -117,7 +118,7 @@ impl Folder {
         Ok(Self(path.to_owned()))
     }
 
-    /// Returns the stat of a file; None if it does not exist or is a link.
+    /// Returns the stat of a file; None if the file does not exist or is a link.
     pub(super) fn stat(&self, path: &str) -> io::Result<Option<Stat>> {
         use io::ErrorKind::{NotADirectory, NotFound};
         let found = match std::fs::symlink_metadata(self.0.join(path)) {
@@ -136,7 +137,7 @@ impl Folder {
         }))
     }
 
-    /// Opens a file and returns its stat; None if it does not exist or is a link.
+    /// Opens a file and returns it with its stat; None if it does not exist or is a link.
     pub(super) fn file(&self, path: &str) -> io::Result<Option<(File, Stat)>> {
         match self.stat(path)? {
             Some(stat) => Ok(Some((File::open(self.0.join(path))?, stat))),

@@ -1,4 +1,4 @@
-//! Keeps the store equal to the files and to git's log.
+//! Updates the store when files or git's log change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -18,25 +18,25 @@ use super::read::Extent;
 use super::{Tree, TreeError};
 use crate::api::labels;
 
-/// The pause between two passes over the files, as a multiple of the time of a pass.
+/// The pause between two passes, as a multiple of the time that a pass needs.
 const SHARE: u32 = 20;
 /// The shortest pause between two passes.
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Tree {
-    /// Reads the files and the log, and serves their changes.
+    /// Reads the files and the log, and serves the changes.
     pub async fn sync(self: &Arc<Self>, served: &Embedded) -> Result<Synced, TreeError> {
         self.sync_shared(served.shared()).await
     }
 
-    /// Starts a task that serves the changes of the files, until the store or the tree is dropped.
+    /// Starts a task that serves the changes of files, until the store or the tree is dropped.
     pub fn follow(self: &Arc<Self>, served: &Embedded) {
         let shared = Arc::downgrade(served.shared());
         let tree = Arc::downgrade(self);
         tokio::spawn(async move {
             let mut pause = PAUSE;
             loop {
-                // The pause comes first: the tree was read when it was opened.
+                // Opening the tree has already read the files, so the task first waits.
                 tokio::time::sleep(pause).await;
                 let begun = Instant::now();
                 {
@@ -63,7 +63,8 @@ impl Tree {
             known.replace(statuses.clone())
         };
         let paths: BTreeSet<String> = match known {
-            // Another process may have stored statuses of ReleasePins that the cluster no longer has.
+            // The store may have statuses from another process, of ReleasePins that the cluster no longer
+            // has.
             None => self.files_of_pins(),
             Some(known) => {
                 let new = statuses.iter();
@@ -88,7 +89,7 @@ impl Tree {
         self.take_in(served.shared(), extent).await.map(drop)
     }
 
-    /// Reads all files and the whole log, if this did not happen yet.
+    /// Reads all files and the whole log, unless this has already happened.
     pub async fn whole(self: &Arc<Self>, served: &Embedded) -> Result<(), TreeError> {
         self.complete(served.shared()).await
     }
@@ -98,13 +99,13 @@ impl Tree {
         self.sync_now(shared).await
     }
 
-    /// Reads all files and the log, and stores their changes. The caller holds the lock `syncing`.
+    /// Reads all files and the log, and stores the changes. The caller must hold the lock `syncing`.
     pub(super) async fn sync_now(self: &Arc<Self>, shared: &Shared) -> Result<Synced, TreeError> {
         self.take_in(shared, Extent::Whole).await
     }
 
-    /// Reads the files that the matrix needs while the store is set up. The rest is read when a request needs
-    /// it.
+    /// Reads the files that the matrix needs, while the store is set up. Other files are read when a request
+    /// needs them.
     pub(super) async fn begin(
         self: &Arc<Self>,
         shared: &Shared,
@@ -115,7 +116,7 @@ impl Tree {
         let _turn = self.syncing.lock().await;
         let look = async {
             let scan = scan.await?;
-            // A scan is not valid if it started from an index that may differ from the store.
+            // If the index may not match the store, the scan started from a wrong index, so it is not used.
             let scan = (!self.index().unsure).then_some(scan);
             self.look_at(shared, catalog, Extent::Pressing, scan).await
         };
@@ -151,7 +152,7 @@ impl Tree {
         }
     }
 
-    /// Reads the files and the log, and stores their changes. The caller holds the lock `syncing`.
+    /// Reads the files and the log, and stores the changes. The caller must hold the lock `syncing`.
     async fn take_in(
         self: &Arc<Self>,
         shared: &Shared,
@@ -162,8 +163,8 @@ impl Tree {
         self.keep(shared, look, extent).await
     }
 
-    /// Runs a pass over the files and the log; `None` if nothing changed. `scan` is the list of files, if it was
-    /// just read.
+    /// Runs a pass. Returns `None` if nothing has changed. `scan` is the list of files, if the caller already
+    /// has it.
     async fn look_at(
         self: &Arc<Self>,
         shared: &Shared,
@@ -177,7 +178,8 @@ impl Tree {
         let namespace = look.as_ref().map(|look| &look.index.namespace);
         let decided = !before.namespace.is_empty() && !before.unsure;
         match namespace {
-            // The objects without a namespace are now other objects, with another history.
+            // The default namespace has changed. Objects that name no namespace are now other objects with
+            // another history, so everything is read again.
             Some(now) if decided && *now != before.namespace => {
                 let unsure = Arc::new(Index::unsure(now));
                 self.look_from(shared, catalog, unsure, extent, None).await
@@ -186,7 +188,7 @@ impl Tree {
         }
     }
 
-    /// Runs a pass over the files and the log, and compares them with the index `before`.
+    /// Runs a pass with `before` as the old index.
     async fn look_from(
         self: &Arc<Self>,
         shared: &Shared,
@@ -196,7 +198,8 @@ impl Tree {
         scan: Option<Scan>,
     ) -> Result<Option<Look>, TreeError> {
         let unsure = before.unsure;
-        // The stored objects are listed before the files are read: a stored object that is in no file is deleted.
+        // The stored objects are listed before the files are read. A stored object that is then in no file is
+        // deleted.
         let (extent, stored) = match unsure {
             true => (Extent::Whole, stored(shared, &catalog).await?),
             false => (extent, Vec::new()),
@@ -249,8 +252,8 @@ impl Tree {
         look.index.revision = shared.store().newest().await.map_err(Failure::from)?;
         let index = Arc::new(look.index);
         *self.locked() = index.clone();
-        // Only one task writes the index at a time. A pass with `Extent::Pressing` does not wait for its own
-        // write.
+        // Only one task writes the index at a time. A pass with `Extent::Pressing` does not wait until its
+        // own index is written.
         let earlier = self.keeping().take();
         if let Some(earlier) = earlier {
             let _ = earlier.await;
@@ -268,7 +271,7 @@ impl Tree {
     }
 }
 
-/// Returns whether the objects of a resource live in files or in the log.
+/// Returns whether the objects of a resource come from files or from the log.
 pub(super) fn is_in_files(resource: &Resource) -> bool {
     let ours = [
         labels::OPENCHOREO_GROUP,
@@ -278,7 +281,7 @@ pub(super) fn is_in_files(resource: &Resource) -> bool {
     ours.contains(&resource.subject.group.as_str())
 }
 
-/// Lists the stored objects that come from files and from the log.
+/// Returns the stored objects that come from files or from the log.
 async fn stored(shared: &Shared, catalog: &Catalog) -> Result<Vec<Key>, TreeError> {
     let resources: BTreeSet<&Arc<str>> = catalog
         .resources()

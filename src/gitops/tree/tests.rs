@@ -32,7 +32,7 @@ fn new_objects_go_where_their_neighbours_lie() {
     for (files, object, resource, expected) in [
         (&[][..], &pin, pins, "releasepins/prod/cart.yaml"),
         (&[], &release, releases, "releases/cart/cart-v2.yaml"),
-        // An object of the same environment comes before one of the same component.
+        // An object of the same environment is more similar than one of the same component.
         (
             &[
                 ("envs/prod/mail.yaml", pins, "mail-prod"),
@@ -63,7 +63,7 @@ fn new_objects_go_where_their_neighbours_lie() {
             releases,
             "cart/lock/cart-v2.yaml",
         ),
-        // A file with several objects takes another one.
+        // If the similar object is in a file with several objects, the new object goes into that file.
         (
             &[
                 ("all.yaml", releases, "cart-v0"),
@@ -121,7 +121,7 @@ fn no_word_of_an_object_leads_somewhere_else() {
             assert_eq!(found, expected, "{component:?} {environment:?}");
         }
     }
-    // The object must have every field that its path contains.
+    // An object without a field that the path of the layout needs is refused.
     let settings = json!({"kind": "ReleasePin", "metadata": {"name": "x"}});
     let found = choose(
         &layout("{environment}/{name}.yaml"),
@@ -162,7 +162,7 @@ fn a_file_of_one_release_is_known_by_its_lines() {
             "---\n# x\nkind: Release\r\napiVersion: openchoreo.dev/v1alpha1\r\nspec:\n  kind: Workload\n  apiVersion: v1\n",
             true,
         ),
-        // The kind of rendered releases in another group is `Release`, too.
+        // core.choreo.dev also has a kind `Release`: the RenderedRelease.
         ("apiVersion: core.choreo.dev/v1\nkind: Release\n", false),
         ("apiVersion: openchoreo.dev.com/v1\nkind: Release\n", false),
         (

@@ -1,4 +1,4 @@
-//! The trailers of bowline's commits, which programs read.
+//! Reads the trailers of bowline's commits.
 
 use crate::api::bowline::audit::Action;
 use crate::api::openchoreo::pin::ReleasePinSpec;
@@ -7,30 +7,26 @@ use crate::git::log::Commit;
 /// The trailers of a commit about one ReleasePin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trailers {
-    /// The id of the operation.
     pub operation: Option<String>,
-    /// The action.
     pub action: Option<String>,
-    /// The component of the ReleasePin.
     pub component: Option<String>,
-    /// The environment of the ReleasePin.
     pub environment: Option<String>,
     /// The effective release before the change.
     pub from: Option<String>,
     /// The effective release after the change.
     pub to: Option<String>,
-    /// The revision that was restored.
+    /// The revision that a rollback restored.
     pub restored: Option<i64>,
-    /// Whether the trailers of several commits were combined, because the commits were squashed.
+    /// Whether the commit was squashed and these are the combined trailers of several commits.
     pub together: bool,
 }
 
 impl Trailers {
-    /// The trailer with the id of the operation.
+    /// The trailer with the operation id.
     pub const OPERATION: &'static str = "Bowline-Operation";
     /// The trailer with the action.
     pub const ACTION: &'static str = "Bowline-Action";
-    /// The trailer with a component; the trailers after it belong to the component.
+    /// The trailer with a component. The trailers after it are about this component.
     pub const COMPONENT: &'static str = "Bowline-Component";
     /// The trailer with the environment.
     pub const ENVIRONMENT: &'static str = "Bowline-Environment";
@@ -38,22 +34,22 @@ impl Trailers {
     pub const FROM: &'static str = "Bowline-From";
     /// The trailer with the effective release after the change.
     pub const TO: &'static str = "Bowline-To";
-    /// The trailer with the revision that was restored.
+    /// The trailer with the revision that a rollback restored.
     pub const RESTORED: &'static str = "Bowline-Restored";
 
-    /// Parses the trailers of a commit: one result for each component that the commit names.
+    /// Parses the trailers of a commit. Returns one value per component that the commit names.
     pub fn read(commit: &Commit) -> Vec<Trailers> {
         let paragraphs = commit.trailer_paragraphs().into_iter();
         paragraphs.flat_map(read_one).collect()
     }
 
-    /// Finds the trailers about a ReleasePin.
+    /// Returns the trailers of a commit about a ReleasePin; None if there are none.
     pub fn of(commit: &Commit, spec: &ReleasePinSpec) -> Option<Trailers> {
         Self::about(commit, &spec.component, &spec.environment)
     }
 
-    /// Finds the trailers about the ReleasePin of a component in an environment; combines those of several
-    /// squashed changes.
+    /// Returns the trailers of a commit about the ReleasePin of a component in an environment. Combines those
+    /// of several squashed commits.
     pub fn about(commit: &Commit, component: &str, environment: &str) -> Option<Trailers> {
         let said = Self::read(commit).into_iter().filter(|own| {
             own.component.as_deref() == Some(component)
@@ -69,7 +65,7 @@ impl Trailers {
             said.reverse();
         }
         if said.len() < 2 || !follow(&said) {
-            // Changes that do not follow each other cannot be combined; verification then reports a
+            // The changes are not consecutive, so they cannot be combined. Verification then reports a
             // difference.
             return said.pop();
         }
@@ -81,13 +77,13 @@ impl Trailers {
         })
     }
 
-    /// Returns the action if it is a mark or a garbage collection of releases.
+    /// Returns the action if it marks or removes releases.
     pub fn deed(&self) -> Option<Action> {
         deed(self.action.as_deref()?)
     }
 }
 
-/// Parses an action that marks releases or removes them by garbage collection.
+/// Parses an action that marks or removes releases; None for other words.
 pub(super) fn deed(word: &str) -> Option<Action> {
     let action = serde_json::from_value(word.into()).ok()?;
     let ours = matches!(action, Action::MarkBad | Action::MarkGood | Action::Collect);
@@ -155,7 +151,7 @@ mod tests {
                 "c",
                 true,
             ),
-            // In git's order: newest first.
+            // These are in the order of git: newest first.
             (
                 &[
                     ("Undo", "c", "d"),
@@ -167,7 +163,8 @@ mod tests {
                 "d",
                 true,
             ),
-            // Changes that do not follow each other are not combined, so that verification finds them.
+            // The changes are not consecutive, so they are not combined, and verification finds the
+            // difference.
             (
                 &[("Promote", "a", "b"), ("Rollback", "x", "c")],
                 "Promote",

@@ -1,4 +1,4 @@
-//! Writes through the API: they edit the file of the object and serve the new content.
+//! Handles writes through the API: edits the file of the object, and serves the new content.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl From<TreeError> for Failure {
     }
 }
 
-/// The files of a work tree as the origin of the objects of bowline's groups.
+/// The files of a work tree, as the storage of objects of bowline's groups.
 pub(super) struct Files(pub(super) Arc<Tree>);
 
 impl Origin for Files {
@@ -140,7 +140,7 @@ impl Tree {
             ));
         }
         let _turn = self.syncing.lock().await;
-        // The object may have been added to the files a moment ago.
+        // Somebody may have added the object to the files a moment ago.
         self.sync_now(shared).await?;
         let key = resource.key(namespace, name);
         if shared.store().get(&key).await?.is_some() {
@@ -161,7 +161,7 @@ impl Tree {
         if let Some(row) = shared.store().get(&key).await? {
             return Ok(row.revision);
         }
-        // The file is restored, so that a retry does not write the object twice.
+        // bowline restores the file, so that a retry does not write the object a second time.
         let back: Vec<FileEdit> = edits.into_iter().map(FileEdit::reversed).collect();
         self.put_files(shared, &back).await?;
         let why = "the file does not show the change after writing, so bowline restored the file";
@@ -240,7 +240,7 @@ impl Tree {
         Ok(shared.store().newest().await?)
     }
 
-    /// Edits files and serves the result; the caller holds the lock `syncing`. Returns the edits.
+    /// Edits files and serves the result. The caller must hold the lock `syncing`. Returns the edits.
     async fn write_files(
         self: &Arc<Self>,
         shared: &Shared,

@@ -7,70 +7,71 @@ use super::{MAX_ADDED, MAX_MATCHES};
 use crate::api::Object;
 use crate::text;
 
-/// The reasons why an operation failed. `at` is the path that was reached, with indices for filters.
+/// The reason why a patch operation failed. `at` is the path up to the failure, with indices instead of
+/// filters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The operation needs a value.
+    /// The operation needs a value, but the patch has none.
     #[error("{0} needs a value")]
     ValueMissing(&'static str),
-    /// The operation takes no value.
+    /// The operation is `remove`, but the patch has a value.
     #[error("remove takes no value; delete the value, or use replace")]
     ValueUnwanted,
     /// The value of a merge is not a map.
     #[error("merge needs a map as its value, not {found}; use replace or add")]
     ValueNoMap {
-        /// The type of the value.
+        /// The type of the value, in words.
         found: String,
     },
-    /// The whole resource can only be merged or replaced.
+    /// The operation would remove the whole resource.
     #[error("remove needs a path: the whole resource cannot be removed")]
     WholeResource,
-    /// The key or the index does not exist.
+    /// The resource does not have the key or the index.
     #[error("{at} has no {segment}{hint}")]
     Missing {
-        /// The path that was reached.
+        /// The path up to the failure.
         at: String,
         /// The missing key or index.
         segment: String,
-        /// The existing keys, or the next step for the user.
+        /// The existing keys, or a hint for the user.
         hint: String,
     },
     /// A filter or wildcard matches nothing.
     #[error("{segment} (segment {place} of the path) matches nothing in {at}{hint}")]
     NoMatch {
-        /// The path that was reached.
+        /// The path up to the failure.
         at: String,
-        /// The filter or wildcard.
+        /// The filter or the wildcard.
         segment: String,
-        /// The number of the segment in the path, from 1.
+        /// The number of the segment in the path, counted from 1.
         place: usize,
-        /// The existing items.
+        /// The existing items, in words.
         hint: String,
     },
-    /// The value at the path has the wrong type.
+    /// A value on the path has a type that the next segment cannot be applied to.
     #[error("{at} is {found}; {segment} needs {wanted}")]
     Unfit {
-        /// The path that was reached.
+        /// The path of the value.
         at: String,
-        /// The type of the value.
+        /// The type of the value, in words.
         found: String,
-        /// The next segment.
+        /// The next segment of the path.
         segment: String,
-        /// The type that the segment needs.
+        /// The type that the segment needs, in words.
         wanted: &'static str,
     },
-    /// The last segment of an `add` is a filter or a wildcard.
+    /// The last segment of the path of an `add` is a filter or a wildcard.
     #[error(
         "add needs a key, an index or `-` at the end of its path; use replace or merge for the items that {segment} finds"
     )]
     AddToMatches {
-        /// The last segment.
+        /// The last segment of the path.
         segment: String,
     },
-    /// The operation would change too many places.
+    /// The operation would change more than [`MAX_MATCHES`] values.
     #[error("the path finds more than {MAX_MATCHES} places")]
     TooManyMatches,
-    /// The operation would add too many bytes.
+    /// The operation would add more than [`MAX_ADDED`] bytes.
     #[error("the operation adds more than {MAX_ADDED} bytes")]
     TooMuch,
 }
@@ -106,7 +107,7 @@ pub(super) fn items_hint(length: usize) -> String {
     }
 }
 
-/// Lists the items that a filter could match, by the field that most filters use.
+/// Returns a hint that lists the names of the items, because most filters use the field `name`.
 pub(super) fn names_hint(items: &[Value]) -> String {
     let names: Vec<&str> = items
         .iter()

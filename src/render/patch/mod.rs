@@ -1,7 +1,7 @@
-//! Operations of addons on rendered resources.
+//! Applies the patch operations of addons to rendered resources.
 //!
-//! This module applies one operation to one resource. The caller selects the resources of a patch and
-//! evaluates the expressions in its paths and values. An operation is done completely or not at all.
+//! The functions apply one operation to one resource. The caller selects the resources of a patch, and
+//! evaluates the expressions in paths and values. If an operation fails, the resource is unchanged.
 
 mod error;
 mod path;
@@ -21,19 +21,21 @@ use crate::api::Object;
 use crate::api::openchoreo::component::PatchVerb;
 use crate::text;
 
-/// The most places of one resource that one operation can change.
+/// The largest number of values in one resource that one operation can change.
 pub const MAX_MATCHES: usize = 4_096;
-/// The approximate number of bytes that one operation can add to one resource.
+/// The largest approximate number of bytes that one operation can add to one resource.
 pub const MAX_ADDED: usize = 4 << 20;
 
-/// Applies one operation to a resource, and returns the approximate number of added bytes. After an error
-/// the resource is unchanged.
+/// Applies one operation to a resource. Returns the approximate number of added bytes. After an error, the
+/// resource is unchanged.
 ///
-/// `add` sets a key, inserts before an index or appends at `-`; it creates missing maps on its
-/// way, and a missing list for a final `-`; indices, filters and wildcards never create a value.
-/// `replace` and `remove` fail if the value does not exist. `merge` merges a map by the rules of
-/// [`merge`], and creates missing maps. A filter or a wildcard applies the operation to every
-/// match, and each has to succeed; it is an error if nothing matches.
+/// - `add` sets a key, inserts before an index, or appends at `-`. It creates missing maps on its path, and a
+///   missing list before a final `-`. It creates nothing for an index, a filter or a wildcard.
+/// - `replace` and `remove` fail if the value does not exist.
+/// - `merge` merges a map by the rules of [`merge`], and creates missing maps.
+///
+/// A filter or a wildcard applies the operation to all matches. The operation fails if there is no match, or
+/// if it fails for one match.
 pub fn apply(
     resource: &mut Value,
     verb: PatchVerb,
@@ -67,7 +69,7 @@ pub fn apply(
         matches: 0,
         at: Vec::new(),
     };
-    // Works on a copy, so that an error changes nothing.
+    // The operation works on a copy, so that an error leaves the resource unchanged.
     let mut copy = resource.clone();
     operation.walk(&mut copy, &path.segments)?;
     *resource = copy;
@@ -94,15 +96,16 @@ enum Change<'a> {
 struct Operation<'a> {
     change: Change<'a>,
     weight: usize,
-    /// The number of segments of the whole path.
+    /// The number of segments in the whole path.
     total: usize,
     matches: usize,
-    /// The keys and indices on the way to the current value.
+    /// The keys and indices of the path to the current value.
     at: Vec<String>,
 }
 
 impl Operation<'_> {
-    /// Goes down the path; its recursion depth is the length of the path, which is bounded.
+    /// Applies the rest of the path to a value. The recursion is not deeper than the number of segments,
+    /// which is limited.
     fn walk(&mut self, value: &mut Value, segments: &[Segment]) -> Result<(), PatchError> {
         let Some((segment, rest)) = segments.split_first() else {
             return self.change_here(value);
@@ -202,8 +205,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns the value that `add` and `merge` create for a missing key, so that the rest of the path
-    /// exists.
+    /// Returns the value that `add` and `merge` create for a missing key on the path.
     fn fresh(&self, key: &str, rest: &[Segment]) -> Result<Value, PatchError> {
         match rest {
             [] => Ok(Value::Object(Object::new())),
@@ -309,7 +311,7 @@ impl Operation<'_> {
         Ok(found)
     }
 
-    /// Reads an index by the rules of RFC 6901: digits without leading zeros.
+    /// Parses an index as RFC 6901 defines it: digits without leading zeros.
     fn index(&self, key: &str, length: usize) -> Result<usize, PatchError> {
         parse_index(key).ok_or_else(|| {
             let hint = format!(
@@ -331,7 +333,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns the current path as a JSON pointer.
+    /// Returns the path of the current value as a JSON pointer.
     fn place(&self) -> String {
         if self.at.is_empty() {
             return "the resource".to_owned();

@@ -1,4 +1,4 @@
-//! The path of an operation: a JSON pointer with filters and wildcards.
+//! Parses the path of a patch operation: a JSON pointer with filters and wildcards.
 
 use std::fmt;
 
@@ -6,35 +6,37 @@ use serde_json::{Number, Value};
 
 use crate::text;
 
-/// The largest number of segments of a path.
+/// The largest number of segments in a path.
 pub const MAX_SEGMENTS: usize = 64;
-/// The largest size of a path in bytes.
+/// The largest length of a path, in bytes.
 pub const MAX_LENGTH: usize = 16 << 10;
 
 const MAX_CONDITIONS: usize = 16;
 
-/// The characters with an escape, each with its digit after `~`.
+/// The characters that are escaped in a path, each with the digit that replaces it after `~`.
 ///
-/// The first two are from RFC 6901; the others allow any text as a key or between the quotes of a filter.
+/// The first two escapes are from RFC 6901. With the others, any text can be a key or stand between the
+/// quotes of a filter.
 const ESCAPES: [(char, char); 5] = [('0', '~'), ('1', '/'), ('2', '['), ('3', '\''), ('4', '"')];
 
-/// One or more places in a resource: `/spec/containers/[?(@.name=='main')]/env/-`.
+/// The path of an operation, which selects one or more values in a resource:
+/// `/spec/containers/[?(@.name=='main')]/env/-`.
 ///
-/// Segments are keys of maps or indices of lists, `[*]` (all items of a list, all values of a map), and
-/// filters. A bracket is a segment of its own or follows directly after a key. The empty path is the whole
-/// resource.
+/// A segment is a key of a map, an index of a list, a wildcard `[*]` (all items of a list, all values of a
+/// map), or a filter. A wildcard or a filter is a segment of its own, or follows directly after a key. The
+/// empty path selects the whole resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     pub(super) segments: Vec<Segment>,
 }
 
-/// The error of a text that is not a path.
+/// The error of a text that is not a valid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {message}")]
 pub struct PathError {
-    /// The column in the text, in characters from 1.
+    /// The column of the error in the text, counted in characters from 1.
     pub column: usize,
-    /// The message.
+    /// What is wrong at this column.
     pub message: String,
 }
 
@@ -42,13 +44,13 @@ pub struct PathError {
 pub(super) enum Segment {
     /// A key of a map, or an index of a list, or `-`.
     Key(String),
-    /// `[*]`: all items of a list, or all values of a map.
+    /// `[*]`: selects all items of a list, or all values of a map.
     All,
-    /// `[?(...)]`: all of the conditions hold.
+    /// `[?(...)]`: selects the items that fulfil all conditions.
     Filter(Vec<Condition>),
 }
 
-/// One condition of a filter: `@.a.b == 'x'`.
+/// One condition of a filter, such as `@.a.b == 'x'`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Condition {
     fields: Vec<String>,
@@ -63,7 +65,7 @@ enum Literal {
     Flag(bool),
 }
 
-/// Escapes a text as one key of a path. It is also safe between the quotes of a filter.
+/// Escapes a text so that it is one key of a path. The result can also stand between the quotes of a filter.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -76,7 +78,7 @@ pub fn escape(text: &str) -> String {
 }
 
 impl Path {
-    /// Parses a path.
+    /// Parses the text of a path.
     pub fn parse(text: &str) -> Result<Path, PathError> {
         if text.len() > MAX_LENGTH {
             return Err(PathError {
@@ -163,7 +165,7 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
-    /// Returns whether an item of a list fulfils the condition. A missing field is different from every literal.
+    /// Returns whether an item of a list fulfils the condition. A missing field is not equal to any literal.
     pub(super) fn holds(&self, item: &Value) -> bool {
         let found = self
             .fields
@@ -181,7 +183,7 @@ impl Condition {
     }
 }
 
-/// Reads a number in JSON syntax. A fraction is read exactly, which serde_json does not guarantee.
+/// Parses a JSON number. Parses a fraction exactly, which serde_json does not guarantee.
 fn number(word: &str) -> Option<Number> {
     let number: Number = serde_json::from_str(word).ok()?;
     if number.is_f64() {
@@ -260,7 +262,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads up to one of the end characters, or to the end of the text, and resolves escapes.
+    /// Parses a text up to an end character or the end of the path, and resolves its escapes.
     fn text_until(&mut self, ends: &[char]) -> Result<String, PathError> {
         let start = self.at;
         let raw = self.take_while(|c| !ends.contains(&c));

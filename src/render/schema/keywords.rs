@@ -1,4 +1,4 @@
-//! The keywords of a schema: limits, patterns, enums, alternatives and defaults.
+//! Parses the keywords of a schema: limits, patterns, enums, alternatives and defaults.
 
 use std::cmp::Ordering;
 
@@ -15,11 +15,11 @@ use super::{MAX_DEPTH, MAX_PATTERNS, is_deeper};
 use crate::api::Object;
 use crate::text;
 
-/// The formats of numbers; only `int32` restricts the value.
+/// The formats of numbers. Only `int32` restricts the value.
 const NUMERIC_FORMATS: [&str; 4] = ["double", "float", "int32", "int64"];
 
-/// The compiled sizes of patterns, in bytes. They are tried in turn, and the first that is large enough is
-/// charged.
+/// The size limits for a compiled pattern, in bytes. They are tried in this order, and each limit that was
+/// tried is added to the total size.
 const PATTERN_SIZES: [usize; 3] = [64 << 10, 512 << 10, 4 << 20];
 
 impl Reader {
@@ -71,7 +71,7 @@ impl Reader {
         }
     }
 
-    /// Reads a limit; its exclusive form is a number, or `true` beside the inclusive limit.
+    /// Parses a limit. The exclusive keyword has a number, or `true` together with the inclusive keyword.
     fn bound(
         &mut self,
         keywords: &Object,
@@ -97,7 +97,7 @@ impl Reader {
             }
             Some(_) => {
                 let strict = self.number(keywords, exclusive, source)?;
-                // Of two limits the narrower one applies.
+                // If both limits are given, the narrower one applies.
                 match limit {
                     Some(limit) if compare(&limit, &strict) == side => Some(Bound {
                         limit,
@@ -167,7 +167,7 @@ impl Reader {
 
     fn pattern(&mut self, source: &str) -> Result<Regex, String> {
         for size in PATTERN_SIZES {
-            // A failed compilation is charged too, because it takes as long.
+            // A failed compilation also counts, because it takes the same time.
             self.pattern_bytes += size;
             if self.pattern_bytes > MAX_PATTERNS {
                 return Err(
@@ -388,7 +388,8 @@ impl Reader {
     }
 }
 
-/// Makes the default of an object from the defaults of its fields, if an object with only these fields is valid.
+/// Composes the default of an object from the defaults of its fields, if an object with only these fields is
+/// valid.
 pub(super) fn imply(node: &mut Node) {
     let fields: Object = node
         .fields

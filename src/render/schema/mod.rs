@@ -1,6 +1,6 @@
-//! The schema of the parameters of a definition: the shorthand or OpenAPI v3, with defaults.
+//! The schema of the parameters of a definition, in the shorthand or in OpenAPI v3.
 //!
-//! Both notations are read into one form. The **shorthand** is a map of names to texts:
+//! Both notations are parsed into one form. The **shorthand** is a map of names to texts:
 //!
 //! ```yaml
 //! replicas: "integer | default=1 minimum=0"
@@ -10,31 +10,32 @@
 //! autoscaling: {enabled: "boolean | default=false", maxReplicas: "integer | maximum=50"}
 //! ```
 //!
-//! - Types are `string`, `integer`, `number`, `boolean`, `object` (free form), `any`, `[]T` and
-//!   `map<T>`; a map of names is a nested object. Attributes come after `|`, separated by blanks;
-//!   a value with blanks stands in `"..."` (escapes as in JSON) or `'...'` (verbatim); the default
-//!   of a list, a map or an object is JSON. What a value means depends on the type:
-//!   `default=5` is a text for a string and a number for an integer.
-//! - **OpenAPI v3** is recognised by `type: object` beside `properties` (or
-//!   `additionalProperties`), or by an `openAPIV3Schema` around it. Objects without `properties`
-//!   and `additionalProperties` are free-form. `allOf`, `anyOf`, `oneOf` and `not` check but give
-//!   no defaults. `$ref` and unknown keywords are refused; `x-` ones are ignored, except
+//! - Types are `string`, `integer`, `number`, `boolean`, `object` (free-form), `any`, `[]T` and `map<T>`. A
+//!   map of names is a nested object. Attributes follow after `|`, separated by blanks. A value with blanks
+//!   is written as `"..."` (with the escapes of JSON) or `'...'` (verbatim). The default of a list, a map or
+//!   an object is JSON. The type determines how a value is read: `default=5` is a text for a string and a
+//!   number for an integer.
+//! - **OpenAPI v3** is recognised by `type: object` together with `properties` (or `additionalProperties`),
+//!   or by an enclosing `openAPIV3Schema`. Objects without `properties` and `additionalProperties` are
+//!   free-form. `allOf`, `anyOf`, `oneOf` and `not` only restrict values and cannot contain defaults. `$ref`
+//!   and unknown keywords are refused. Keywords that begin with `x-` are ignored, except
 //!   `x-kubernetes-preserve-unknown-fields` and `x-kubernetes-int-or-string`.
-//! - The formats `byte`, `cidr`, `date`, `date-time`, `duration` (`1h30m`), `email`, `hostname`,
-//!   `int32`, `ipv4`, `ipv6`, `uri` and `uuid` are checked; `double`, `float`, `int64` and
-//!   `password` only document; others are refused.
-//! - Patterns are those of the `regex` crate. A pattern that is not anchored may match anywhere in the text.
+//! - The formats `byte`, `cidr`, `date`, `date-time`, `duration` (`1h30m`), `email`, `hostname`, `int32`,
+//!   `ipv4`, `ipv6`, `uri` and `uuid` are checked. `double`, `float`, `int64` and `password` are accepted
+//!   without a check. Other formats are refused.
+//! - Patterns have the syntax of the `regex` crate. A pattern without anchors may match anywhere in the text.
 //!
-//! In both notations, a parameter without a default stays absent if it is not given; it is optional unless the
-//! schema requires it. An object that is not given but whose fields have defaults is added with these defaults,
-//! unless it would be invalid because a required field has no default.
+//! In both notations, a parameter that is not given and has no default stays absent; it is optional unless
+//! the schema requires it. If an object is not given but its fields have defaults, the object is added with
+//! these defaults, unless it would be invalid because a required field has no default.
 //!
-//! The callers merge the parameters before they call this module, and they handle an empty schema.
+//! Before callers use this module, they merge the parameters and handle an empty schema.
 //!
-//! `kube_embedded::schema` walks schemas too. It repeats the validator of the API server: the order of its errors,
-//! its choice among the alternatives of `anyOf`, its nulls, and a comparison with the old object. This module
-//! stops at a wrong type, limits the steps, and makes the default of an object from the defaults of its fields.
-//! The code that both modules share is in `kube_values`: limits, equality, and formats.
+//! `kube_embedded::schema` also validates with schemas. It behaves like the validator of the API server: the
+//! order of the errors, the choice among the alternatives of `anyOf`, nulls, and the comparison with the old
+//! object. This module stops at a wrong type, limits the steps, and composes the default of an object from
+//! the defaults of its fields. The code that both modules need is in `kube_values`: limits, equality and
+//! formats.
 
 mod fit;
 mod keywords;
@@ -54,34 +55,35 @@ use self::fit::Fit;
 use self::node::Node;
 use crate::api::Object;
 
-/// The deepest nesting of a schema.
+/// The largest nesting depth of a schema.
 const MAX_DEPTH: usize = 50;
-/// The largest number of types in a schema, including nested ones.
+/// The largest number of types in a schema, including nested types.
 const MAX_NODES: usize = 4_096;
-/// The largest memory of the compiled patterns of a schema, in bytes.
+/// The largest total size of the compiled patterns of a schema, in bytes.
 const MAX_PATTERNS: usize = 16 << 20;
-/// The deepest nesting of parameters.
+/// The largest nesting depth of parameters.
 const MAX_VALUE_DEPTH: usize = 128;
-/// The largest number of listed problems.
+/// The largest number of reported problems.
 const MAX_PROBLEMS: usize = 100;
-/// The largest number of values in one check; a value counts again for each alternative.
+/// The largest number of values in one check. A value counts again for each alternative.
 const MAX_STEPS: usize = 2_000_000;
-/// The approximate number of bytes that defaults can add to parameters.
+/// The largest approximate size of the defaults that are added to parameters, in bytes.
 const MAX_FILLED: usize = 8 << 20;
 
-/// The schema of parameters, in one form for both notations.
+/// The parsed schema of the parameters of a definition.
 #[derive(Clone, Debug)]
 pub struct Schema {
     root: Node,
 }
 
-/// An error in a schema or a value, with its path.
+/// An error in a schema or in a value, with its path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Problem {
-    /// The path, such as `autoscaling.maxReplicas`, `ports[2]` or `labels["a.b"]`; empty for the whole value.
-    /// In an OpenAPI schema it is the path in the schema, such as `properties.ports.items.minimum`.
+    /// The path of the wrong value, such as `autoscaling.maxReplicas`, `ports[2]` or `labels["a.b"]`; empty
+    /// for the whole value. For an error in an OpenAPI schema, the path in the schema, such as
+    /// `properties.ports.items.minimum`.
     pub path: String,
-    /// The message; for a text in the shorthand it begins with the column.
+    /// The message. For an error in a text of the shorthand, it begins with the column.
     pub message: String,
 }
 
@@ -95,19 +97,19 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The result of checking parameters with a schema.
+/// The result of a check of parameters with a schema.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fitted {
-    /// The parameters with defaults and without unknown keys.
+    /// The parameters with their defaults and without unknown keys.
     pub value: Object,
-    /// Warnings about the unknown keys that were removed.
+    /// The unknown keys that were removed, as warnings.
     pub dropped: Vec<Problem>,
-    /// The values that do not fit the schema.
+    /// The values that are invalid for the schema.
     pub errors: Vec<Problem>,
 }
 
 impl Schema {
-    /// Reads the parameters of a definition, in the shorthand or as an OpenAPI v3 schema.
+    /// Parses the schema in a definition, in the shorthand or in OpenAPI v3.
     pub fn parse(parameters: &Object) -> Result<Schema, Vec<Problem>> {
         let mut reader = openapi::Reader::default();
         let root = match openapi::recognise(parameters) {
@@ -121,10 +123,10 @@ impl Schema {
         }
     }
 
-    /// Sets defaults, removes unknown keys and finds the values that do not fit.
+    /// Sets the defaults in parameters, removes unknown keys, and returns the invalid values as errors.
     ///
-    /// A null is handled as an absent value if the schema does not allow null, and a whole number as an
-    /// integer. An invalid value stays in the result unchanged.
+    /// A null is treated as an absent value if the schema does not allow null, and a whole number such as 1.0
+    /// as an integer. An invalid value stays in the result unchanged.
     pub fn fit(&self, value: Object) -> Fitted {
         let mut value = Value::Object(value);
         let mut fit = Fit::default();
@@ -149,7 +151,7 @@ impl Schema {
     }
 }
 
-/// Returns whether a value is nested deeper than the given number of levels, without recursion.
+/// Returns whether a value is nested deeper than a number of levels. Does not use recursion.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let mut open = vec![(value, 1)];
     while let Some((value, level)) = open.pop() {

@@ -1,4 +1,4 @@
-//! The form that both notations are parsed into.
+//! The common form of a schema, into which the shorthand and OpenAPI are parsed.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use kube_values::limit::{Bound, Count, whole};
 use regex::Regex;
 use serde_json::{Number, Value};
 
-/// The schema of one value.
+/// The schema of one value and of the values inside it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) nullable: bool,
-    /// The default: written by the author, or made of the defaults of the fields.
+    /// The default value: from the schema, or composed of the defaults of the fields.
     pub(super) default: Option<Filling>,
     pub(super) fields: BTreeMap<String, Node>,
     pub(super) required: Vec<String>,
@@ -34,25 +34,25 @@ pub(super) enum Kind {
     Map,
 }
 
-/// The handling of keys of a map that are not fields.
+/// How keys are handled that are not fields of a map.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Others {
-    /// bowline removes the keys with a warning.
+    /// Such keys are removed with a warning.
     Drop,
     #[default]
     Keep,
     Each(Box<Node>),
 }
 
-/// A default that is valid for its node.
+/// A default value that is valid for its node.
 #[derive(Clone, Debug)]
 pub(super) struct Filling {
     pub(super) value: Value,
-    /// The approximate size in bytes.
+    /// The approximate size of the value, in bytes.
     pub(super) weight: usize,
 }
 
-/// A rule for values of one type; values of other types fulfil it.
+/// A rule for values of one type. Values of other types always obey it.
 #[derive(Clone, Debug)]
 pub(super) enum Rule {
     Enum(Vec<Value>),
@@ -73,7 +73,7 @@ pub(super) enum Rule {
 }
 
 impl Kind {
-    /// Returns the name of the expected type.
+    /// Returns the expected type in words.
     pub(super) fn wanted(self) -> &'static str {
         match self {
             Kind::Any => "anything",
@@ -87,7 +87,8 @@ impl Kind {
         }
     }
 
-    /// Returns whether a value has this type, after whole numbers became integers.
+    /// Returns whether a value has this type. [`settle`](Self::settle) must have converted whole numbers
+    /// before.
     pub(super) fn is(self, value: &Value) -> bool {
         match self {
             Kind::Any => true,

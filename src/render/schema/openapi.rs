@@ -1,4 +1,4 @@
-//! OpenAPI v3 schemas, and the keywords that the shorthand shares with them.
+//! Parses OpenAPI v3 schemas, and the keywords to which the shorthand is converted.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Problem};
 use crate::api::Object;
 use crate::text;
 
-/// The keywords by type; the last group is for every type.
+/// The keywords for each type, and those for all types.
 const NUMERIC: [&str; 5] = [
     "minimum",
     "maximum",
@@ -48,8 +48,8 @@ const GENERAL: [&str; 14] = [
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// Returns the OpenAPI schema in the parameters of a definition, and its path. None: the parameters are in
-/// the shorthand.
+/// Returns the OpenAPI schema in the parameters of a definition, with its path. None if the parameters are
+/// written in the shorthand.
 pub(super) fn recognise(parameters: &Object) -> Option<(&'static str, &Object)> {
     if parameters.len() == 1
         && let Some(Value::Object(inner)) = parameters.get("openAPIV3Schema")
@@ -63,7 +63,7 @@ pub(super) fn recognise(parameters: &Object) -> Option<(&'static str, &Object)> 
     (is_object && says_more).then_some(("", parameters))
 }
 
-/// The source of keywords: a schema, or a text of the shorthand with the column of each keyword.
+/// Where keywords come from: a schema, or a text of the shorthand with the column of each keyword.
 pub(super) struct Source<'a> {
     pub(super) path: String,
     pub(super) columns: Option<&'a BTreeMap<String, usize>>,
@@ -88,18 +88,19 @@ impl Source<'_> {
     }
 }
 
-/// Parses schemas and collects their errors.
+/// Parses schemas, and collects the errors.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) problems: Vec<Problem>,
     nodes: usize,
     pub(super) pattern_bytes: usize,
-    /// Whether this is an alternative, which only checks: it sets no defaults and removes no keys.
+    /// Whether this schema is an alternative, which only restricts values: it sets no defaults and removes no
+    /// keys.
     pub(super) branch: bool,
 }
 
 impl Reader {
-    /// Parses the schema of all parameters.
+    /// Parses the schema of all parameters of a definition.
     pub(super) fn root(&mut self, path: &str, keywords: &Object) -> Node {
         let source = Source::at(path.to_owned());
         for keyword in ["default", "nullable"] {
@@ -144,7 +145,7 @@ impl Reader {
         }
     }
 
-    /// Counts a node. Returns false if there are too many nodes or the nesting is too deep.
+    /// Adds a node to the count. Returns false if there are too many nodes or the nesting is too deep.
     pub(super) fn enter(&mut self, path: &str, depth: usize) -> bool {
         self.nodes += 1;
         if depth > MAX_DEPTH {
@@ -256,7 +257,7 @@ impl Reader {
         }
     }
 
-    /// Refuses keywords that do not apply to the type.
+    /// Reports the keywords that do not apply to the type.
     fn applicable(&mut self, kind: Kind, keywords: &Object, source: &Source<'_>) {
         let numeric = [Kind::Integer, Kind::Number, Kind::IntegerOrText];
         let textual = [Kind::Text, Kind::IntegerOrText];
@@ -340,7 +341,7 @@ impl Reader {
         key: &str,
         depth: usize,
     ) -> Option<Node> {
-        // The nested types of a shorthand text share its path.
+        // The nested types in a text of the shorthand have the same path.
         let inner = match source.columns {
             Some(_) => Source {
                 path: source.path.clone(),

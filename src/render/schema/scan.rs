@@ -1,4 +1,4 @@
-//! Parses the text of one parameter in the shorthand into a type and attributes.
+//! Parses the text of one parameter in the shorthand: a type and attributes.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "object", "a
 
 const OPEN: &str = "the closing quote or bracket is missing";
 
-/// The form of the value of an attribute.
+/// The form that the value of an attribute must have.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Form {
     Flag,
@@ -48,26 +48,26 @@ pub(super) const ATTRIBUTES: [(&str, Form); 21] = [
     ("uniqueItems", Form::Flag),
 ];
 
-/// A byte offset in the text, and the message.
+/// A syntax error: its byte offset in the text, and the message.
 pub(super) type Fault = (usize, String);
 
 pub(super) struct Attribute<'a> {
     pub(super) at: usize,
     pub(super) name: &'a str,
-    /// None for an unknown attribute.
+    /// The form of the value; None for an unknown attribute.
     pub(super) form: Option<Form>,
-    /// The values of the attribute: one or several for `enum`, one for the others.
+    /// The values: one or more for `enum`, exactly one for all other attributes.
     pub(super) values: Vec<Raw>,
 }
 
 impl Attribute<'_> {
-    /// Returns whether the value is this word.
+    /// Returns whether the value is the given word.
     pub(super) fn says(&self, word: &str) -> bool {
         matches!(&self.values[..], [Raw::Text { text, .. }] if text == word)
     }
 }
 
-/// The value of an attribute before it is converted to the type.
+/// The value of an attribute before its conversion to the type.
 pub(super) enum Raw {
     Text {
         at: usize,
@@ -77,7 +77,7 @@ pub(super) enum Raw {
     Json(Value),
 }
 
-/// Returns the column of a byte offset, in characters from 1.
+/// Converts a byte offset to a column, counted in characters from 1.
 pub(super) fn column(text: &str, at: usize) -> usize {
     text.get(..at).unwrap_or(text).chars().count() + 1
 }
@@ -119,7 +119,7 @@ impl<'a> Scan<'a> {
         (self.at, format!("expected {what}, found {found}"))
     }
 
-    /// Parses the type, up to the first attribute.
+    /// Parses the type, which ends before the first attribute.
     pub(super) fn header(&mut self) -> Result<Object, Fault> {
         let keywords = self.type_keywords()?;
         self.blanks();
@@ -137,7 +137,7 @@ impl<'a> Scan<'a> {
     }
 
     fn type_keywords(&mut self) -> Result<Object, Fault> {
-        // The enclosing lists and maps, outermost first; a map has to be closed.
+        // The enclosing lists and maps, outermost first. A map has a closing bracket.
         let mut around = Vec::new();
         let inner = loop {
             self.blanks();
@@ -281,7 +281,7 @@ impl<'a> Scan<'a> {
                     0
                 };
                 let error = error.to_string();
-                // The place in the error of serde_json is not the place in our text.
+                // The position in the error of serde_json is not the position in the whole text.
                 let what = error.split(" at line ").next().unwrap_or_default();
                 Err((
                     self.at + within,
@@ -292,7 +292,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads a quoted text, or a text up to a blank or an end character.
+    /// Parses a quoted text, or a text that ends at a blank or an end character.
     fn word(&mut self, ends: &[char]) -> Result<Raw, Fault> {
         let at = self.at;
         if self.rest().starts_with('"') {

@@ -1,7 +1,7 @@
-//! The shorthand of component type definitions: names and texts such as `integer | default=1`.
+//! Parses the shorthand of parameter schemas: a map of names to texts such as `integer | default=1`.
 //!
-//! A text is converted to the keywords of an OpenAPI schema, with the column of each; the OpenAPI module
-//! handles their meaning.
+//! This module converts a text to the keywords of an OpenAPI schema, each with its column. The module
+//! `openapi` interprets the keywords.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::words::{Place, did_you_mean, type_of};
 use crate::api::Object;
 use crate::text;
 
-/// The largest size of one text in bytes.
+/// The largest size of the text of one parameter, in bytes.
 const MAX_LENGTH: usize = 16 << 10;
 
 /// Parses the parameters of a definition.
@@ -99,7 +99,7 @@ fn leaf(
     reader.node(&leaf.keywords, &source, depth + 1)
 }
 
-/// The keywords of a text, their columns, and the errors.
+/// The keywords in the text of one parameter, with their columns and the syntax errors.
 #[derive(Default)]
 struct Leaf {
     keywords: Object,
@@ -136,7 +136,7 @@ fn read(text: &str) -> Leaf {
         match scan.attribute(&type_name) {
             Ok(attribute) => attributes.push(attribute),
             Err(fault) => {
-                // The end of this attribute is unknown, and so is the start of the next one.
+                // After an error, the start of the next attribute is unknown.
                 leaf.faults.push(fault);
                 break;
             }
@@ -168,7 +168,7 @@ fn read(text: &str) -> Leaf {
     leaf
 }
 
-/// Converts the value of an attribute to its type.
+/// Converts the value of an attribute to its JSON type.
 fn meaning(
     attribute: Attribute<'_>,
     form: Form,

@@ -1,4 +1,4 @@
-//! The texts of paths and values in messages.
+//! Formats paths and values for messages.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::text;
 
-/// A path in parameters: a linked list back to the root, so that a walk allocates nothing.
+/// A path in parameters, as a linked list to the root, so that building it allocates no memory.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
     Whole,
@@ -36,13 +36,13 @@ impl Display for Place<'_> {
     }
 }
 
-/// A value in a message: JSON, on one line, shortened.
+/// A value for a message: JSON on one line, shortened.
 pub(super) struct Shown<'a>(pub(super) &'a Value);
 
 impl Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut room = Room(Vec::new());
-        // The full buffer returns an error, which cuts a large value.
+        // Writing fails when the buffer is full, which cuts a large value off.
         let _ = serde_json::to_writer(&mut room, self.0);
         f.write_str(&text::fit(&String::from_utf8_lossy(&room.0), 48))
     }
@@ -63,7 +63,7 @@ impl io::Write for Room {
     }
 }
 
-/// Returns the name of the type of a value.
+/// Returns the type of a value in words.
 pub(super) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -76,7 +76,7 @@ pub(super) fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Returns `, did you mean ...?` if a known word is similar to an unknown one.
+/// Returns `, did you mean ...?` if a known word is similar to an unknown word; otherwise an empty text.
 pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let allowed = (word.chars().count() / 3).clamp(1, 3);
     known
@@ -88,7 +88,8 @@ pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
         .unwrap_or_default()
 }
 
-/// Returns the number of letters to add, remove or change, ignoring case; long words are never similar.
+/// Returns the number of letters that must be added, removed or changed, without regard to case. Long words
+/// are never similar.
 fn distance(a: &str, b: &str) -> usize {
     const LONGEST: usize = 64;
     if a.len() > LONGEST || b.len() > LONGEST {

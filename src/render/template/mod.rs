@@ -1,11 +1,11 @@
 //! Parses and evaluates `${...}` in the strings of a template.
 //!
-//! A string that is one expression becomes the value of the expression, with the type of that value; expressions
-//! inside text become text. `$${` is an escaped `${`. The result of an expression is never parsed as a template
-//! again, so `${` and `{{ }}` in data are only data.
+//! A string that consists of one expression gets the value of the expression, with the type of that value.
+//! Expressions inside text become text. `$${` is an escaped `${`. The result of an expression is never parsed
+//! as a template, so `${` and `{{ }}` in data have no effect.
 //!
-//! The whole template is parsed before the first evaluation: an error in a resource that only production uses
-//! is found in development.
+//! All templates are parsed before the first evaluation. An error in a resource that only production uses is
+//! therefore found in development.
 
 mod reader;
 mod trail;
@@ -20,16 +20,16 @@ use super::error::{Column, Fault};
 pub(super) use reader::Reader;
 pub(super) use trail::Trail;
 
-/// A parsed template.
+/// A parsed template: a value of any type, with expressions in its strings.
 pub(super) enum Template<'t> {
-    /// A value without an expression.
+    /// A value without expressions.
     Constant(&'t Value),
     Text(Text<'t>),
     List(Vec<Template<'t>>),
     Map(Vec<(Text<'t>, Template<'t>)>),
 }
 
-/// A string of a template: text and expressions in turn.
+/// A string in a template, split into texts and expressions.
 pub(super) struct Text<'t>(Vec<Part<'t>>);
 
 enum Part<'t> {
@@ -37,13 +37,13 @@ enum Part<'t> {
     Expression(Expression),
 }
 
-/// One `${...}`.
+/// An expression `${...}` with its position in the string.
 pub(super) struct Expression {
     program: Program,
     column: Column,
 }
 
-/// The variables and the budget of an evaluation.
+/// The variables and the budget for an evaluation.
 pub(super) struct Scope<'s> {
     pub(super) bindings: &'s Bindings<'s>,
     pub(super) budget: &'s mut Budget,
@@ -55,7 +55,7 @@ impl Expression {
         self.program.uses(name)
     }
 
-    /// Evaluates the expression; None if the result is an empty optional.
+    /// Evaluates the expression. None if the result is an empty optional.
     pub(super) fn value(
         &self,
         trail: &Trail<'_>,
@@ -66,7 +66,7 @@ impl Expression {
             .map_err(|error| self.fault(trail, &error.to_string()))
     }
 
-    /// Evaluates an expression that must return a boolean.
+    /// Evaluates an expression whose result must be a boolean.
     pub(super) fn holds(&self, trail: &Trail<'_>, scope: &mut Scope<'_>) -> Result<bool, Fault> {
         match self.value(trail, scope)? {
             Some(Value::Bool(holds)) => Ok(holds),
@@ -112,7 +112,7 @@ fn kind(value: Option<&Value>) -> &'static str {
 }
 
 impl Text<'_> {
-    /// Returns whether the text has no expression.
+    /// Returns whether the string contains no expressions.
     pub(super) fn is_constant(&self) -> bool {
         !self
             .0
@@ -120,7 +120,7 @@ impl Text<'_> {
             .any(|part| matches!(part, Part::Expression(_)))
     }
 
-    /// Evaluates a string that stays a string; `quote` converts the text of each expression.
+    /// Evaluates a string to a text. `quote` converts the text of each expression.
     pub(super) fn text(
         &self,
         trail: &Trail<'_>,
@@ -156,8 +156,8 @@ impl Template<'_> {
         matches!(self, Self::Constant(_))
     }
 
-    /// Evaluates the template; None if it is one expression whose result is an empty optional, so that the caller
-    /// leaves it out.
+    /// Evaluates the template. None if the template is one expression and its result is an empty optional;
+    /// the caller then leaves the value out.
     pub(super) fn value(
         &self,
         trail: &Trail<'_>,

@@ -1,4 +1,4 @@
-//! Parses all templates of a definition, before the first evaluation.
+//! Parses all templates of a definition before the first evaluation.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use super::{Expression, Part, Template, Text};
 use crate::render::error::{Column, Fault};
 use crate::render::library::Library;
 
-/// The largest number of expressions of a definition, and their largest total size in bytes: no other limit
-/// bounds the time to parse them.
+/// The largest number of expressions in a definition, and their largest total size in bytes. Without these
+/// limits, the time to parse a definition would be unlimited.
 const EXPRESSIONS: usize = 2000;
 const SOURCES: usize = 256 << 10;
 
-/// A parser that knows the variables of expressions, and collects all errors.
+/// Parses templates, knows which variables their expressions can use, and collects all errors.
 pub(in crate::render) struct Reader<'r> {
     library: &'r Library,
     names: Vec<&'r str>,
@@ -25,7 +25,7 @@ pub(in crate::render) struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    /// Creates a parser for templates that can use these variables.
+    /// Creates a reader for templates whose expressions can use the variables `names`.
     pub(in crate::render) fn new(library: &'r Library, names: &[&'r str]) -> Self {
         Self {
             library,
@@ -41,7 +41,7 @@ impl<'r> Reader<'r> {
         self.names.contains(&name)
     }
 
-    /// Calls `read` with one more variable that expressions can use.
+    /// Calls `read`, during which expressions can use one more variable.
     pub(in crate::render) fn with_name<T>(
         &mut self,
         name: &'r str,
@@ -53,12 +53,11 @@ impl<'r> Reader<'r> {
         result
     }
 
-    /// Adds an error.
     pub(in crate::render) fn fault(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
 
-    /// Removes and returns the errors so far.
+    /// Removes and returns the errors that were collected.
     pub(in crate::render) fn faults(&mut self) -> Vec<Fault> {
         std::mem::take(&mut self.faults)
     }
@@ -97,7 +96,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Parses the entries of a map.
+    /// Parses the entries of a map in a template.
     pub(in crate::render) fn map<'t>(
         &mut self,
         map: &'t Map<String, Value>,
@@ -112,7 +111,7 @@ impl<'r> Reader<'r> {
             .collect()
     }
 
-    /// Parses a string that must be one expression, such as a condition.
+    /// Parses a string that must consist of one expression, such as a condition. None after an error.
     pub(in crate::render) fn expression(
         &mut self,
         text: &str,
@@ -131,13 +130,13 @@ impl<'r> Reader<'r> {
         None
     }
 
-    /// Parses a string.
+    /// Parses a string with expressions.
     pub(in crate::render) fn text<'t>(&mut self, text: &'t str, trail: &Trail<'_>) -> Text<'t> {
         let mut parts = Vec::new();
         let mut at = 0;
         while let Some(found) = text[at..].find("${").map(|found| at + found) {
             if text[at..found].ends_with('$') {
-                // `$${` is an escape: the first dollar is removed.
+                // `$${` is an escaped `${`: the first dollar is removed.
                 push_text(&mut parts, &text[at..found]);
                 push_text(&mut parts, "{");
                 at = found + "${".len();
@@ -179,7 +178,7 @@ impl<'r> Reader<'r> {
         self.library.program(source)
     }
 
-    /// Finds unknown variables, also in branches that are not evaluated.
+    /// Reports unknown variables in an expression, also those in branches that may never be evaluated.
     fn check_names(&mut self, expression: &Expression, trail: &Trail<'_>) {
         for name in expression.program.names() {
             if !self.knows(name) {
@@ -204,7 +203,7 @@ fn unreadable(start: Column, trail: &Trail<'_>, error: &CelError) -> Fault {
     }
 }
 
-/// Appends text. It stays borrowed if nothing was removed.
+/// Appends text to the parts. The text stays borrowed if it is one piece of the source.
 fn push_text<'t>(parts: &mut Vec<Part<'t>>, text: &'t str) {
     match parts.last_mut() {
         _ if text.is_empty() => {}
@@ -213,8 +212,8 @@ fn push_text<'t>(parts: &mut Vec<Part<'t>>, text: &'t str) {
     }
 }
 
-/// Returns the length of an expression up to the closing `}`. Braces in strings and comments of CEL are
-/// ignored.
+/// Returns the length of an expression, which ends before its closing `}`; None if there is none. Ignores
+/// braces in CEL strings and comments.
 fn expression_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
@@ -239,7 +238,7 @@ fn expression_length(text: &str) -> Option<usize> {
     None
 }
 
-/// Returns whether the bytes before a quote start a raw string: `r` or `br`, and not the end of a name.
+/// Returns whether a quote starts a raw string, which means that the word before it is `r` or `br`.
 fn is_raw(before: &[u8]) -> bool {
     let word = before
         .iter()

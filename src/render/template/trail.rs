@@ -1,10 +1,10 @@
-//! The current path in a walk over a template.
+//! The path of a value in a template, for error messages.
 
 use std::fmt;
 
 use crate::render::error::{Column, Fault};
 
-/// The path from the root of a template to the current place.
+/// The path from the root of a template to a value, as a linked list.
 #[derive(Clone, Copy)]
 pub(in crate::render) struct Trail<'a> {
     before: Option<&'a Trail<'a>>,

@@ -1,8 +1,8 @@
-//! Checks git references before any connection.
+//! Checks git references before any connection is made.
 //!
-//! Every user who may write releases decides the addresses in them, and addresses become URLs, command lines
-//! and file names. So only a few forms are allowed, and all others are refused. This module reads no disk and
-//! no network.
+//! The addresses in releases are untrusted: any user who may write releases can choose them, and they become
+//! URLs, command lines and file names. Only a few forms are allowed, and all others are refused. This module
+//! reads neither disk nor network.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
@@ -12,15 +12,15 @@ use sha2::{Digest, Sha256};
 
 use crate::text;
 
-/// The longest address in bytes.
+/// The largest length of an address, in bytes.
 const LONGEST: usize = 2048;
 
-/// The transports that the caller allows in addition to https and ssh.
+/// The transports that are allowed in addition to https and ssh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// Repositories in the file system of this machine.
+    /// Whether repositories in the file system of this machine are allowed.
     pub file: bool,
-    /// Plain http to the loopback address.
+    /// Whether plain http to the loopback address is allowed.
     pub loopback_http: bool,
 }
 
@@ -28,47 +28,45 @@ pub struct Allowed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     text: String,
-    /// The transport.
+    /// The transport, with its host and path.
     pub transport: Transport,
 }
 
-/// The transport to a repository.
+/// The transport to a repository, with its host and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// The smart http protocol.
+    /// The smart http protocol over https or http.
     Http {
-        /// The server.
         origin: Origin,
         /// The path, without a leading slash.
         path: String,
     },
-    /// `git-upload-pack` over ssh.
+    /// The program `git-upload-pack` over ssh.
     Ssh {
-        /// The user. None: the configuration of ssh decides.
+        /// The user on the host. None if the configuration of ssh chooses the user.
         user: Option<String>,
-        /// The host.
         host: String,
-        /// The port. None: the configuration of ssh decides.
+        /// The port. None if the configuration of ssh chooses the port.
         port: Option<u16>,
-        /// The path as the remote command gets it.
+        /// The path in the form in which the remote command gets it.
         path: String,
     },
-    /// A repository on this machine.
+    /// A repository in the file system of this machine.
     File(PathBuf),
 }
 
-/// The server of an http request. Credentials are only sent to their origin.
+/// The server of an http request. Credentials are sent only to the origin for which they are configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Whether the scheme is https.
     pub secure: bool,
     /// The host, in lower case.
     pub host: String,
-    /// The port, if it is not the default of the scheme.
+    /// The port; None for the default port of the scheme.
     pub port: Option<u16>,
 }
 
-/// The reasons why the address of a repository is refused.
+/// The reason why the address of a repository is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum AddressError {
@@ -120,21 +118,21 @@ pub enum AddressError {
     FileNotAllowed,
 }
 
-/// The reason why a revision is refused.
+/// The error for a revision that is not the full id of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the revision is not the full id of a commit, 40 or 64 lowercase hex digits; for a short one, a branch or a tag, `git rev-parse REVISION` prints it"
 )]
 pub struct RevisionError;
 
-/// The reason why the path of a file in a repository is refused.
+/// The error for a refused file path in a repository. It contains the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the path is refused: {0}; write it relative to the root of the repository, as `git ls-files --full-name` prints it"
 )]
 pub struct PathError(pub &'static str);
 
-/// Parses the address of a repository.
+/// Parses the address of a repository. Fails for all forms that are not allowed.
 pub fn parse(repository: &str, allowed: Allowed) -> Result<Address, AddressError> {
     if repository.is_empty() {
         return Err(AddressError::Empty);
@@ -227,7 +225,7 @@ fn ssh(rest: &str) -> Result<Address, AddressError> {
             .unwrap_or_default(),
         port.map(|port| format!(":{port}")).unwrap_or_default(),
     );
-    // As in git: `/~name` is a home directory on the host.
+    // As in git, `/~name` is a home directory on the host.
     let path = if path.starts_with('~') {
         path
     } else {
@@ -248,7 +246,7 @@ fn scp(host: &str, path: &str) -> Result<Address, AddressError> {
     printable(host)?;
     printable(path)?;
     if path.contains('@') {
-        // The address `user:secret@host:path` is split at its first colon, so its path contains the `@`.
+        // An address `user:secret@host:path` is split at its first colon, so the `@` is in the path.
         return Err(AddressError::Credentials);
     }
     let (user, host) = host.rsplit_once('@').ok_or(AddressError::Relative)?;
@@ -358,7 +356,7 @@ fn characters_are_fine(segment: &[u8], encoded: bool) -> bool {
             let byte = digit(high)
                 .zip(digit(low))
                 .map(|(high, low)| high * 16 + low);
-            // Characters with a meaning in a path must not be percent-encoded.
+            // A character that has a meaning in paths must not be percent-encoded.
             byte.and_then(char::from_u32)
                 .is_some_and(|c| !c.is_control() && !"/.\\%-".contains(c))
                 && characters_are_fine(rest, encoded)
@@ -379,7 +377,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 impl Origin {
-    /// Returns the origin as the start of a URL, without a trailing slash.
+    /// Returns the URL of the origin, without a path and without a trailing slash.
     pub fn url(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
@@ -388,12 +386,12 @@ impl Origin {
 }
 
 impl Address {
-    /// Returns the address in normal form, for requests and as a cache key.
+    /// Returns the address in its normal form, for requests.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns the name of the repository's directory in the cache.
+    /// Returns the name of the directory for this repository in the cache.
     pub(super) fn key(&self) -> String {
         let digest = Sha256::digest(self.text.as_bytes());
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -440,7 +438,7 @@ pub fn check_path(path: &str) -> Result<(), PathError> {
     Err(PathError(wrong))
 }
 
-/// Formats an address, even an invalid one, for messages: no credentials, one line.
+/// Formats an address for messages, on one line and without credentials. The address may be invalid.
 pub fn shown(repository: &str) -> String {
     text::address(repository, |authority| host_and_port(authority).is_ok())
 }

@@ -1,7 +1,7 @@
-//! The limits of one fetch: time and bytes.
+//! The limits of one fetch on time and bytes.
 //!
-//! gix wraps the errors of a transport in several layers of text. So the code that stops a fetch stores the
-//! reason here first, and callers report this reason instead of the error of gix.
+//! gix wraps the errors of a transport in several layers of text. The code that stops a fetch therefore
+//! stores the reason here first, and callers report the stored reason instead of the error of gix.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::text;
 
 use super::error::Cause;
 
-/// The longest text of a server that a message repeats, in terminal columns.
+/// The largest length of a server's text in a message, in terminal columns.
 const REPEATED: usize = 200;
 
 pub(super) struct Budget {
@@ -37,7 +37,7 @@ impl Budget {
         }
     }
 
-    /// Returns the remaining time, or stops the fetch.
+    /// Returns the time until the deadline. Stops the fetch if the deadline has passed.
     pub fn remaining(&self) -> io::Result<Duration> {
         match self.ends.checked_duration_since(Instant::now()) {
             Some(left) if !left.is_zero() => Ok(left),
@@ -45,7 +45,7 @@ impl Budget {
         }
     }
 
-    /// Counts received bytes. Fails at the limit.
+    /// Adds received bytes to the count. Stops the fetch at the byte limit.
     pub fn receive(&self, bytes: usize) -> io::Result<()> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let before = self.received.fetch_add(bytes, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Stores the reason why the fetch ends; the first reason stays.
+    /// Stops the fetch: stores the reason, and returns it as an error. Only the first reason is stored.
     pub fn stop(&self, cause: Cause) -> io::Error {
         let error = io::Error::other(cause.to_string());
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +67,7 @@ impl Budget {
         error
     }
 
-    /// Stops the fetch because the deadline has passed; returns the error for the reader.
+    /// Stops the fetch because its deadline has passed, and returns the error.
     pub fn stop_late(&self) -> io::Error {
         self.stop(self.deadline())
     }
@@ -78,13 +78,13 @@ impl Budget {
         }
     }
 
-    /// Returns why the fetch ended: the stored reason, or else the error itself.
+    /// Returns the reason why the fetch failed: the stored reason, or else `otherwise`.
     pub fn verdict(&self, otherwise: impl FnOnce() -> Cause) -> Cause {
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         stopped.take().unwrap_or_else(otherwise)
     }
 
-    /// Adds a secret that messages must not repeat.
+    /// Registers a secret that must not appear in messages.
     pub fn hide(&self, secret: &str) {
         if !secret.is_empty() {
             let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +92,7 @@ impl Budget {
         }
     }
 
-    /// Formats foreign text for a message: short, one line, no secrets.
+    /// Formats the text of a server for a message: short, on one line, without secrets.
     pub fn repeat(&self, foreign: &str) -> String {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
         let mut clean = foreign.trim().to_owned();

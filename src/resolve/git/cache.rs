@@ -1,4 +1,4 @@
-//! The cache on disk: one small bare repository per commit, published by a rename.
+//! The cache on disk: one small bare repository per commit.
 //!
 //! ```text
 //! repositories/{sha256 of the address}/{commit}/       complete, verified, never changed
@@ -6,8 +6,9 @@
 //! locks/{sha256 of the address}                        held while a commit is fetched
 //! ```
 //!
-//! A directory with the name of a commit is always complete, even after a crash. The next holder of the lock
-//! removes an abandoned `.part`. If the cache exceeds its limit, the least recently read commits are removed.
+//! A directory with the name of a commit is always complete, even after a crash, because a rename publishes
+//! it. The next holder of the lock removes an abandoned `.part` directory. If the cache exceeds its size
+//! limit, the commits that were not read for the longest time are removed.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -19,10 +20,10 @@ use gix::ObjectId;
 use super::budget::Budget;
 use super::error::Cause;
 
-/// The interval between two attempts to take a lock.
+/// The time between two attempts to get a lock.
 const LOCK_POLL: Duration = Duration::from_millis(20);
 
-/// A file whose mtime is the time of the last read of a commit.
+/// The name of a file whose mtime is the time at which a commit was last read.
 const USED: &str = "used";
 
 #[derive(Clone, Debug)]
@@ -30,21 +31,21 @@ pub(super) struct Cache {
     root: PathBuf,
 }
 
-/// The directory of one commit.
+/// The directory of one commit in the cache.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub directory: PathBuf,
 }
 
-/// Prevents other processes from fetching the same repository, until this lock is dropped.
+/// The lock of a repository. Until it is dropped, no other process fetches from this repository.
 pub(super) struct Lock {
     file: File,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a program that starts at the same time may have a copy of the
-        // handle for a moment.
+        // Closing the file is not sufficient: a program that is being started may have a copy of the handle
+        // for a moment.
         let _ = self.file.unlock();
     }
 }
@@ -76,7 +77,7 @@ impl Cache {
             .map_err(failed(&path))
     }
 
-    /// Waits for the lock of a repository, as long as the budget allows.
+    /// Waits for the lock of a repository until the deadline.
     pub fn lock(&self, key: &str, budget: &Budget) -> Result<Lock, Cause> {
         let file = self.lock_file(key)?;
         loop {
@@ -94,7 +95,8 @@ impl Cache {
         }
     }
 
-    /// Removes the least recently read commits until the cache is within its limit.
+    /// Removes the commits that were not read for the longest time, until the cache is within `limit` bytes.
+    /// Never removes `newest`.
     pub fn evict(&self, limit: u64, newest: &Entry) -> Result<(), Cause> {
         let mut kept = Vec::new();
         for repository in list(&self.repositories())? {
@@ -120,7 +122,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes a commit unless its repository is in use. Returns whether it was removed.
+    /// Removes a commit, unless another process holds the lock of its repository. Returns whether it was
+    /// removed.
     fn remove(&self, directory: &Path) -> Result<bool, Cause> {
         let repository = directory.parent().unwrap_or(directory);
         let Some(key) = repository.file_name().and_then(|name| name.to_str()) else {
@@ -132,24 +135,24 @@ impl Cache {
         }
         let _lock = Lock { file };
         discard(directory)?;
-        // Fails if the directory contains another commit.
+        // This fails if the directory contains another commit.
         let _ = fs::remove_dir(repository);
         Ok(true)
     }
 }
 
 impl Entry {
-    /// Returns whether the commit is in the cache, and updates the time of its last read.
+    /// Returns whether the commit is in the cache. Also updates the time at which it was last read.
     pub fn is_published(&self) -> bool {
         let published = self.directory.is_dir();
         if published {
-            // A failure is ignored, so that a read-only cache still works.
+            // An error is ignored, so that a read-only cache can be used.
             let _ = fs::write(self.directory.join(USED), "\n");
         }
         published
     }
 
-    /// Creates the empty directory for a fetch.
+    /// Creates an empty directory for a fetch.
     pub fn stage(&self, _held: &Lock) -> Result<PathBuf, Cause> {
         let part = self.directory.with_extension("part");
         remove_all(&part)?;
@@ -157,10 +160,10 @@ impl Entry {
         Ok(part)
     }
 
-    /// Renames the complete directory to its final name.
+    /// Gives the complete directory its final name.
     pub fn publish(&self, part: &Path, _held: &Lock) -> Result<(), Cause> {
         fs::write(part.join(USED), "\n").map_err(failed(part))?;
-        // A damaged directory is replaced only when the new one is complete.
+        // An existing directory is damaged. It stays until the new directory is complete.
         let old = self.directory.with_extension("old");
         remove_all(&old)?;
         match fs::rename(&self.directory, &old) {
@@ -174,7 +177,7 @@ impl Entry {
     }
 }
 
-/// Renames a directory and then deletes it, so that no reader sees a part of it.
+/// Renames a directory before it deletes it, so that no reader sees an incomplete directory.
 fn discard(directory: &Path) -> Result<(), Cause> {
     let part = directory.with_extension("part");
     remove_all(&part)?;
@@ -192,7 +195,7 @@ fn remove_all(directory: &Path) -> Result<(), Cause> {
     }
 }
 
-/// Creates a directory that only its owner can access.
+/// Creates a directory that only its owner can read.
 fn create(directory: &Path) -> Result<(), Cause> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

@@ -1,6 +1,6 @@
-//! Credentials for https servers: a token file for the host, or the credential helpers of git.
+//! Finds the credentials for https servers: in a token file for the host, or with git's credential helpers.
 //!
-//! Credentials are never written, logged or shown; if a server repeats them, they are removed from messages.
+//! Credentials are never written, logged or shown. If a server repeats them in a message, they are removed.
 //! bowline never changes the credentials that a helper stores, even if a server refuses them.
 
 use std::io::Read;
@@ -15,13 +15,13 @@ use super::budget::Budget;
 use super::error::Cause;
 use super::process::{self, Process};
 
-/// The user name for a token file that names no user; servers that accept tokens ignore the user name.
+/// The user name for a token file without a user name. Servers that accept tokens ignore the user name.
 const TOKEN_USER: &str = "x-access-token";
 
-/// The largest size of a token file or of a helper's answer, in bytes.
+/// The largest size of a token file or of the answer of a helper, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// Returns the value of the `Authorization` header for an origin, if there are credentials.
+/// Returns the value of the `Authorization` header for an origin; None if there are no credentials.
 pub(super) fn find(
     settings: &Settings,
     origin: &Origin,
@@ -40,12 +40,14 @@ pub(super) fn find(
     }))
 }
 
-/// Reads the file `HOST` or `HOST_PORT` of the token directory.
+/// Returns the user and the token in the file `HOST` or `HOST_PORT` of the token directory; None if the file
+/// does not exist.
 fn token(settings: &Settings, origin: &Origin) -> Result<Option<(String, String)>, Cause> {
     let Some(directory) = &settings.tokens else {
         return Ok(None);
     };
-    // The host was checked: letters, digits, dots and dashes. An IPv6 address in brackets has no token file.
+    // The address parser has checked that the host consists of letters, digits, dots and dashes. An IPv6
+    // address in brackets has no token file.
     let name = match origin.port {
         Some(port) => format!("{}_{port}", origin.host),
         None => origin.host.clone(),
@@ -71,7 +73,8 @@ fn token(settings: &Settings, origin: &Origin) -> Result<Option<(String, String)
     Ok(Some((user.to_owned(), secret.to_owned())))
 }
 
-/// Asks the credential helpers of the user's git configuration.
+/// Returns the user and the password from the credential helpers in the user's git configuration; None if
+/// there are none.
 fn helper(
     settings: &Settings,
     origin: &Origin,
@@ -84,7 +87,7 @@ fn helper(
     let mut command = Command::new(&settings.git);
     command.args(["-c", "credential.interactive=false", "credential", "fill"]);
     process::environment(&mut command, &settings.environment);
-    // No configuration of a repository is used, wherever bowline runs.
+    // git must not read the configuration of a repository, whatever the working directory is.
     command.current_dir("/").env("GIT_DIR", "/dev/null/none");
     command
         .env("GIT_TERMINAL_PROMPT", "0")
@@ -114,6 +117,6 @@ fn helper(
             .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
             .map(ToOwned::to_owned)
     };
-    // git fails if no helper has credentials, which is not an error here.
+    // git fails if no helper has credentials; here, this is not an error.
     Ok(value("username").zip(value("password")))
 }

@@ -1,4 +1,4 @@
-//! The errors of reading a git reference, each with the next step for the user.
+//! The errors of reading a file by git reference. Each one contains the next step for the user.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,17 +9,17 @@ use crate::text;
 
 use super::address::{self, AddressError, PathError, RevisionError};
 
-/// A git reference that could not be read.
+/// The error of a git reference that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {path} at {revision} of {repository}: {cause}")]
 pub struct GitError {
     /// The address of the repository, without credentials.
     pub repository: String,
-    /// The revision in the reference.
+    /// The revision that the reference names.
     pub revision: String,
-    /// The path in the reference.
+    /// The path that the reference names.
     pub path: String,
-    /// The cause, and the next step for the user.
+    /// The cause, with the next step for the user.
     pub cause: Box<Cause>,
 }
 
@@ -33,7 +33,7 @@ impl GitError {
         }
     }
 
-    /// Returns whether a retry of the same reference can succeed.
+    /// Returns whether reading the same reference again may succeed.
     pub fn may_pass(&self) -> bool {
         matches!(
             *self.cause,
@@ -47,7 +47,7 @@ impl GitError {
     }
 }
 
-/// The reasons why a git reference could not be read.
+/// The reason why a git reference could not be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Cause {
@@ -58,11 +58,11 @@ pub enum Cause {
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(
-        "the fetch took longer than {allowed:?}; try again, or raise the deadline if the repository is large"
+        "the fetch took longer than {allowed:?}; try again, or move the definitions to a smaller repository"
     )]
     Deadline { allowed: Duration },
     #[error(
-        "{what} is over the limit of {limit} {unit}; raise the limit, or move the definitions to a repository without large files"
+        "{what} is larger than the limit of {limit} {unit}; move the definitions to a repository without large files"
     )]
     TooLarge {
         what: &'static str,
@@ -72,7 +72,7 @@ pub enum Cause {
     #[error("the server cannot be reached: {why}; check the address and the network")]
     Unreachable { why: String },
     #[error(
-        "access was refused ({why}); give a token for the host, configure a credential helper, or check the ssh key"
+        "access was refused ({why}); for https, put a token for the host into the directory of --git-tokens or configure a credential helper of git; for ssh, check the key"
     )]
     Denied { why: String },
     #[error(
@@ -86,18 +86,18 @@ pub enum Cause {
     #[error("the server failed: {why}; try again later")]
     Server { why: String },
     #[error(
-        "the repository has no such commit, or its server does not serve commits by id ({why}); check the revision, and push it if it is new"
+        "the server does not have the commit, or serves no commits by id ({why}); check the revision, and push the commit if it is new"
     )]
     NoCommit { why: String },
     #[error(
-        "the repository uses {theirs} ids, and the revision is a {ours} id; use the id from that repository"
+        "the revision is a {ours} id, and the repository uses {theirs} ids; write the {theirs} id of the commit"
     )]
     OtherHash { ours: &'static str, theirs: String },
-    #[error(
-        "the server sent damaged data: {why}; try again, and check the repository with `git fsck`"
-    )]
+    #[error("the server sent damaged data: {why}; try again, then check the repository: git fsck")]
     Broken { why: String },
-    #[error("the commit has no such path; `git ls-tree -r --name-only REVISION` lists the paths")]
+    #[error(
+        "the commit does not contain the path; list its paths: git ls-tree -r --name-only REVISION"
+    )]
     NoPath,
     #[error("the path is a directory; name a file in it")]
     Directory,
@@ -113,13 +113,15 @@ pub enum Cause {
         "the file is a Git LFS pointer, and bowline runs no filters; store definitions in git itself"
     )]
     LfsPointer,
-    #[error("cannot run {program}: {why}; install it, or name another program in the settings")]
+    #[error("cannot run {program}: {why}; install it")]
     Program { program: String, why: String },
     #[error(
         "the token for {host} cannot be read: {why}; a token file contains `TOKEN` or `USER:TOKEN` on one line"
     )]
     Token { host: String, why: String },
-    #[error("the commit is not in the cache of this machine, and this step fetches nothing")]
+    #[error(
+        "the commit is not in the cache of this machine, and this plan fetches nothing; fetch it: bowline release show RELEASE --resolve"
+    )]
     NotFetched,
     #[error("cannot use the cache {}: {source}; check that the directory is writable and has space", path.display())]
     Cache { path: PathBuf, source: io::Error },

@@ -1,4 +1,4 @@
-//! Fetches one commit without its history over an open connection.
+//! Fetches one commit, without its history, over an open connection.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use super::objects::Objects;
 use super::pack::RECEIVED;
 use super::{Limits, chain};
 
-/// Receives a commit and all objects of its tree into a directory.
+/// Fetches a commit and all objects of its tree into a directory.
 pub(super) fn receive(
     mut transport: impl Transport,
     commit: ObjectId,
@@ -91,9 +91,9 @@ pub(super) fn receive(
     Ok(())
 }
 
-/// Returns the cause for the message of a server.
+/// Converts the error message of a server to the cause of a failure.
 fn said(words: &str, budget: &Budget) -> Cause {
-    // The own text of the server follows after ERR.
+    // The text of the server follows after `ERR`.
     let own = words.rsplit_once("ERR ").map_or(words, |(_, own)| own);
     let why = budget.repeat(own.trim_end_matches('"'));
     let has = |part: &str| words.contains(part);
@@ -106,7 +106,7 @@ fn said(words: &str, budget: &Budget) -> Cause {
     }
 }
 
-/// The request of a fetch: it asks for one commit, and offers the server no commit that is already present.
+/// The request for one commit. It tells the server that the client has no other commits.
 struct Wanted {
     commit: ObjectId,
     over: u64,
@@ -121,7 +121,7 @@ impl Negotiate for Wanted {
     }
 
     fn add_wants(&mut self, arguments: &mut Arguments, _: &[bool]) -> bool {
-        // If the server supports filters, it leaves out files that are too large to be read.
+        // If the server supports filters, it does not send the files that are larger than the limit.
         self.leaves_out = arguments.can_use_filter();
         if self.leaves_out {
             arguments.filter(&format!("blob:limit={}", self.over.saturating_add(1)));

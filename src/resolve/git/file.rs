@@ -1,7 +1,8 @@
-//! A repository on this machine: the objects of a commit are packed in this process, and then handled like a
-//! pack from a server.
+//! Fetches a commit from a repository on this machine: packs its objects in this process, and handles the
+//! pack like one from a server.
 //!
-//! Only the format is read from the repository's configuration; it cannot start a program.
+//! Only the object format is read from the configuration of the repository, so the configuration cannot start
+//! a program.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -22,7 +23,7 @@ use super::objects::Objects;
 use super::pack::RECEIVED;
 use super::{Limits, chain};
 
-/// Packs a commit of a local repository, without its history, into a directory.
+/// Packs the objects of a commit, without its history, into a directory.
 pub(super) fn receive(
     source: &Path,
     commit: ObjectId,
@@ -73,7 +74,7 @@ impl Copy<'_> {
         })
     }
 
-    /// Lists the objects of a commit that the cache keeps.
+    /// Returns the ids of the objects of a commit that the cache needs.
     fn list(&mut self, commit: ObjectId) -> Result<Vec<ObjectId>, Cause> {
         let mut buffer = Vec::new();
         let object = gix::objs::Find::try_find(&self.repository.objects, &commit, &mut buffer);

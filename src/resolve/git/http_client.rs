@@ -1,7 +1,7 @@
-//! The https transport of gix, over a client that stops at the deadline and the byte limit.
+//! The https transport of gix, with a client that stops at the deadline and the byte limit.
 //!
-//! The client follows redirects only within the origin. It looks for credentials only if the server requests them,
-//! and sends them only to the origin.
+//! The client follows redirects only within the origin. It looks for credentials only if the server requests
+//! them, and sends them only to the origin.
 
 use std::cell::RefCell;
 use std::io::{self, BufReader, Cursor, Read, Write};
@@ -19,7 +19,7 @@ use super::budget::Budget;
 use super::credentials;
 use super::error::Cause;
 
-/// The largest number of redirects within the origin.
+/// The largest number of redirects that one request may follow.
 const REDIRECTS: usize = 3;
 
 type Answer = ureq::http::Response<ureq::Body>;
@@ -59,7 +59,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Requests a URL, with credentials if the server requests them, and follows redirects.
+    /// Sends a request for a URL. Follows redirects, and sends credentials if the server requests them.
     fn ask(&mut self, url: &str, tail: &str, headers: &[String]) -> io::Result<Answer> {
         let budget = self.sender.budget;
         let mut url = url.to_owned();
@@ -69,7 +69,7 @@ impl<'a> Client<'a> {
             if answer.status().is_redirection() && redirects < REDIRECTS {
                 redirects += 1;
                 url = self.follow(&answer)?;
-                // The part before the tail is the base of the next requests.
+                // The URL without its tail is the base of the next requests.
                 self.redirected = url.strip_suffix(tail).map(ToOwned::to_owned);
                 if self.redirected.is_none() {
                     return Err(budget.stop(Cause::Redirect {
@@ -90,7 +90,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Returns the target of a redirect, if it stays within the origin.
+    /// Returns the target of a redirect. Fails if the target is outside of the origin.
     fn follow(&self, answer: &Answer) -> io::Result<String> {
         let to = answer
             .headers()
@@ -147,8 +147,7 @@ fn proxy(settings: &Settings, origin: &Origin) -> Result<Option<ureq::Proxy>, Ca
     }
 }
 
-/// Returns whether the list of hosts without a proxy contains a host: by name, by domain, with a port, or by
-/// `*`.
+/// Returns whether a `NO_PROXY` list contains a host: by its name, by its domain, with a port, or by `*`.
 fn goes_around(list: Option<&str>, origin: &Origin) -> bool {
     let port = origin.port.unwrap_or(443).to_string();
     let names = list.unwrap_or_default().split(',').map(str::trim);
@@ -228,7 +227,7 @@ fn owned(headers: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
         .collect()
 }
 
-/// Sends requests within the budget of the fetch.
+/// Sends requests within the limits of a fetch.
 #[derive(Clone)]
 struct Sender<'a> {
     agent: ureq::Agent,
@@ -280,7 +279,7 @@ impl Sender<'_> {
         })
     }
 
-    /// Returns a successful answer. For any other status, stores the cause.
+    /// Returns the answer if it is successful. For any other status, stops the fetch with a cause.
     fn check(&self, answer: Answer) -> io::Result<Answer> {
         let status = answer.status();
         if status.is_success() {
@@ -295,7 +294,7 @@ impl Sender<'_> {
     }
 }
 
-/// The body of a request. It is sent when the answer is first read.
+/// The body of a request. The request is sent when the answer is first read.
 #[derive(Clone, Default)]
 pub(super) struct Upload(Rc<RefCell<Vec<u8>>>);
 
@@ -360,7 +359,7 @@ impl Exchange<'_> {
     }
 }
 
-/// The head or the body of an answer.
+/// A reader for the head or the body of an answer.
 pub(super) struct Part<'a> {
     exchange: Rc<RefCell<Exchange<'a>>>,
     budget: &'a Budget,

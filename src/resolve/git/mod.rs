@@ -1,12 +1,13 @@
-//! Files at commits of git repositories, fetched once into a bare cache that processes share.
+//! Reads files at commits of git repositories. Each commit is fetched once into a cache on disk that
+//! processes share.
 //!
 //! A reference names a commit by its full id, so its content never changes, and a cached commit is never
-//! fetched again. A fetch gets one commit without its history, and ends at its deadline or at its limits,
-//! whatever the server does. Files come from the object database; there is no work tree, so no hook, filter,
-//! submodule or link has anything to act on, and neither a repository's configuration nor a server's answer
-//! can make a program run.
+//! fetched again. A fetch gets one commit without its history, and stops at its deadline and its limits,
+//! whatever the server does. Files are read from the object database. There is no work tree in which a hook,
+//! a filter, a submodule or a link could act, and neither the configuration of a repository nor the answer of
+//! a server can start a program.
 //!
-//! All functions block: async callers use `spawn_blocking`. This module reads no environment variable;
+//! All functions block, so async callers use `spawn_blocking`. This module reads no environment variables;
 //! [`Settings`] contains all settings.
 
 use std::collections::BTreeMap;
@@ -50,31 +51,31 @@ use budget::Budget;
 use cache::{Cache, Entry, Lock, failed};
 use objects::{Missing, Objects};
 
-/// The settings of the reader.
+/// The settings of a [`Git`] reader.
 #[derive(Clone)]
 pub struct Settings {
-    /// The directory of the cache; it is created when it is needed.
+    /// The directory of the cache, which is created at the first fetch.
     pub cache: PathBuf,
-    /// The limits of a fetch.
+    /// The limits of a fetch and of the cache.
     pub limits: Limits,
     /// The transports that are allowed in addition to https and ssh.
     pub allowed: Allowed,
-    /// A directory with one file per host, named `HOST` or `HOST_PORT`. A file contains `TOKEN` or
-    /// `USER:TOKEN`.
+    /// A directory with a file per host, named `HOST` or `HOST_PORT`, that contains `TOKEN` or `USER:TOKEN`.
+    /// None if there are no token files.
     pub tokens: Option<PathBuf>,
-    /// Whether git's credential helpers are used if there is no token file.
+    /// Whether git's credential helpers are used if a host has no token file.
     pub credential_helpers: bool,
-    /// The git program that calls the credential helpers.
+    /// The path of the git program, which calls the credential helpers.
     pub git: PathBuf,
     /// The ssh program and its arguments.
     pub ssh: Vec<OsString>,
-    /// The variables that ssh and credential helpers get: PATH, HOME, SSH_AUTH_SOCK and the like.
+    /// The environment variables for ssh and the credential helpers, such as PATH, HOME and SSH_AUTH_SOCK.
     pub environment: BTreeMap<OsString, OsString>,
-    /// A file with the trusted certificates for https. None: the certificates of the system.
+    /// A file with the trusted certificates for https. None for the certificates of the system.
     pub authorities: Option<PathBuf>,
-    /// The proxy for https.
+    /// The address of the proxy for https; None for no proxy.
     pub proxy: Option<String>,
-    /// The hosts that are reached without the proxy, in the format of `NO_PROXY`.
+    /// The hosts to which bowline connects without the proxy, in the format of `NO_PROXY`.
     pub no_proxy: Option<String>,
 }
 
@@ -83,15 +84,16 @@ pub struct Settings {
 pub struct Limits {
     /// The longest time of a fetch, including the wait for a lock.
     pub deadline: Duration,
-    /// The largest number of bytes that a server may send.
+    /// The largest number of bytes that bowline receives for a commit.
     pub received_bytes: u64,
-    /// The largest number of objects of a commit.
+    /// The largest number of objects in a commit.
     pub objects: u64,
-    /// The largest uncompressed size of all objects of a commit, in bytes.
+    /// The largest uncompressed size of all objects in a commit, in bytes.
     pub object_bytes: u64,
-    /// The largest size of the file that is read, in bytes.
+    /// The largest size of a file that is read, in bytes.
     pub file_bytes: u64,
-    /// The largest size of the whole cache in bytes; the least recently read commits are removed first.
+    /// The largest size of the whole cache, in bytes. Above it, the commits that were not read for the
+    /// longest time are removed.
     pub cache_bytes: u64,
 }
 
@@ -111,7 +113,7 @@ impl Default for Limits {
 }
 
 impl Settings {
-    /// Creates settings with https and ssh, no credentials and an empty environment.
+    /// Creates settings for https and ssh without credentials and without environment variables.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self {
             cache: cache.into(),
@@ -130,7 +132,8 @@ impl Settings {
 }
 
 impl fmt::Debug for Settings {
-    /// Leaves out fields that may contain secrets: the variables, and the address of the proxy.
+    /// Leaves out the fields that may contain secrets: the environment variables and the address of the
+    /// proxy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("cache", &self.cache)
@@ -142,27 +145,26 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// A reader of files by git reference. Clones share the cache and the counters.
+/// Reads files that git references name. Clones share the cache and the counters.
 #[derive(Clone, Debug)]
 pub struct Git {
     settings: Arc<Settings>,
     cache: Cache,
     counted: Arc<Counted>,
-    /// A work tree whose commits need not be fetched: a commit id identifies its content, whatever the
-    /// repository.
+    /// A work tree whose commits need no fetch. A commit id identifies the content in any repository.
     local: Option<WorkTree>,
-    /// Whether the reader never connects to a repository.
+    /// Whether the reader never fetches.
     offline: bool,
 }
 
-/// The counters of a reader.
+/// The counters of a [`Git`] reader and its clones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The number of references that were read.
+    /// The number of references that were read, from the cache or not.
     pub reads: u64,
-    /// The number of references that were answered from the cache or the local work tree.
+    /// The number of references that were found in the cache or in the local work tree.
     pub hits: u64,
-    /// The number of fetches from repositories.
+    /// The number of fetches, including failed ones.
     pub fetches: u64,
     /// The number of fetches that failed.
     pub failed_fetches: u64,
@@ -176,12 +178,11 @@ struct Counted {
     failed_fetches: AtomicU64,
 }
 
-/// Increments a counter.
 fn count(number: &AtomicU64) {
     number.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A reference that was checked.
+/// A git reference in parsed and checked form.
 struct Wanted<'a> {
     address: Address,
     commit: ObjectId,
@@ -189,7 +190,7 @@ struct Wanted<'a> {
 }
 
 impl Git {
-    /// Creates a reader. It uses neither disk nor network before the first read.
+    /// Creates a reader. It does not use disk or network before the first read.
     pub fn new(settings: Settings) -> Self {
         let cache = Cache::new(settings.cache.clone());
         Self {
@@ -201,7 +202,7 @@ impl Git {
         }
     }
 
-    /// Makes the reader look for commits in a work tree first.
+    /// Returns the reader with a work tree in which it looks for commits first.
     pub fn beside(self, work: Option<&WorkTree>) -> Self {
         Self {
             local: work.cloned(),
@@ -209,8 +210,8 @@ impl Git {
         }
     }
 
-    /// Returns a reader of the same cache that never connects to a repository: it fails at once if a commit
-    /// is not in the cache.
+    /// Returns a reader with the same cache that never fetches. It fails at once if a commit is not in the
+    /// cache.
     pub fn offline(&self) -> Self {
         Self {
             offline: true,
@@ -218,7 +219,7 @@ impl Git {
         }
     }
 
-    /// Returns the counters of all clones together.
+    /// Returns the counters of this reader and its clones.
     pub fn counts(&self) -> Counts {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         Counts {
@@ -229,7 +230,7 @@ impl Git {
         }
     }
 
-    /// Reads the file that a reference names, from the cache or else from its repository.
+    /// Returns the content of the file that a reference names. Fetches the commit if it is not in the cache.
     pub fn read(&self, reference: &GitRef) -> Result<Vec<u8>, GitError> {
         if let Some(found) = self.look_locally(reference) {
             count(&self.counted.reads);
@@ -241,8 +242,8 @@ impl Git {
             .map_err(|cause| GitError::new(reference, cause))
     }
 
-    /// Reads a file of a commit in the work tree. None: the work tree does not have it, the reference is
-    /// invalid, or the file is larger than the limit.
+    /// Returns the file from the local work tree. None if the work tree does not have it, if the reference is
+    /// invalid, or if the file is larger than the limit.
     fn look_locally(&self, reference: &GitRef) -> Option<Vec<u8>> {
         let work = self.local.as_ref()?;
         check_path(&reference.path).ok()?;
@@ -275,7 +276,7 @@ impl Git {
         let limits = &self.settings.limits;
         let budget = Budget::new(limits.deadline, limits.received_bytes);
         let lock = self.cache.lock(&key, &budget)?;
-        // The previous holder of the lock may have fetched the same commit.
+        // Another process may have fetched the commit while this one waited for the lock.
         if let Ok(found) = self.look(&entry, wanted) {
             count(&self.counted.hits);
             return found;
@@ -291,7 +292,7 @@ impl Git {
         found.map_err(|why| Cause::Broken { why })?
     }
 
-    /// Reads from the cache. The outer error says why the cache has no answer.
+    /// Reads a file from the cache. The outer error says why the commit must be fetched.
     fn look(&self, entry: &Entry, wanted: &Wanted<'_>) -> Result<Result<Vec<u8>, Cause>, String> {
         if !entry.is_published() {
             return Err("the commit is not in the cache".to_owned());
@@ -305,8 +306,8 @@ impl Git {
         }
     }
 
-    /// Fetches a commit into the cache, on its own thread: invalid data of a server can at worst end that
-    /// thread.
+    /// Fetches a commit into the cache. The fetch runs on its own thread, so that a panic because of invalid
+    /// data ends only that thread.
     fn fetch(
         &self,
         entry: &Entry,
@@ -332,7 +333,7 @@ impl Git {
         match made {
             Ok(()) => entry.publish(&part, lock),
             Err(cause) => {
-                // If this removal fails, the next fetch removes the directory.
+                // If this fails, the next fetch removes the directory.
                 let _ = fs::remove_dir_all(&part);
                 Err(cause)
             }
@@ -361,7 +362,7 @@ impl Git {
     }
 }
 
-/// Adds the files that make the directory a bare repository, so that users can inspect the cache with git.
+/// Adds the files of a bare repository to a directory, so that users can inspect it with git.
 fn bare(directory: &Path, commit: &ObjectId) -> Result<(), Cause> {
     let config = match commit.kind() {
         gix::hash::Kind::Sha256 => {
@@ -382,7 +383,7 @@ fn bare(directory: &Path, commit: &ObjectId) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Formats an error of gix and its causes on one line.
+/// Formats an error of gix with its causes, on one line.
 fn chain(error: &gix::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! The objects of a commit in the cache: checks that they are complete, and reads the file at a path.
+//! Reads a commit in the cache: checks that its objects are complete, and returns the file at a path.
 
 use std::collections::HashSet;
 use std::fs;
@@ -19,7 +19,8 @@ use super::{Limits, chain};
 /// The first bytes of a Git LFS pointer file.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// A file with the size limit above which files were left out.
+/// The name of a file in a cached repository. It contains the size limit in bytes above which files were left
+/// out.
 const LEFT_OUT: &str = "left-out-over";
 
 pub(super) struct Objects {
@@ -28,11 +29,11 @@ pub(super) struct Objects {
     inflate: gix::zlib::Inflate,
 }
 
-/// The reasons why a path has no file.
+/// The reason why a file cannot be returned.
 pub(super) enum Missing {
-    /// The reason is in the commit itself: another fetch would give the same answer.
+    /// The commit itself is the reason, so another fetch would not help.
     Cause(Cause),
-    /// The cache is damaged.
+    /// The cached repository is damaged.
     Damage(String),
 }
 
@@ -43,7 +44,7 @@ impl From<Cause> for Missing {
 }
 
 impl Objects {
-    /// Opens the one pack of a bare repository in the cache.
+    /// Opens the only pack of a cached repository.
     pub fn open(directory: &Path, hash: Kind, limits: &Limits) -> Result<Self, String> {
         let packs = directory.join("objects/pack");
         let index = fs::read_dir(&packs)
@@ -66,13 +67,13 @@ impl Objects {
         })
     }
 
-    /// Records in a cached repository that files over a size were left out.
+    /// Records in a cached repository that files larger than `over` bytes were left out.
     pub fn note_left_out(directory: &Path, over: u64) -> Result<(), Cause> {
         let path = directory.join(LEFT_OUT);
         fs::write(&path, over.to_string()).map_err(failed(&path))
     }
 
-    /// Reads an object, and verifies that its hash is its id.
+    /// Reads an object, and verifies that its content matches its id. None if the object does not exist.
     fn get(&mut self, id: &ObjectId, kind: objs::Kind) -> Result<Option<Vec<u8>>, String> {
         let mut out = Vec::new();
         let found = self
@@ -101,7 +102,7 @@ impl Objects {
             .map_err(|error| chain(&error))
     }
 
-    /// Checks that every tree of a commit is present, and every file unless large files were left out.
+    /// Checks that all trees of a commit exist, and also all files unless large files were left out.
     pub fn check(&mut self, commit: &ObjectId, budget: &Budget) -> Result<(), Cause> {
         let broken = |why: String| Cause::Broken { why };
         let root = self.tree_of(commit).map_err(broken)?;
@@ -128,7 +129,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Reads the file at a path of a commit.
+    /// Returns the content of the file at a path in a commit. Fails if the file is larger than `limit` bytes.
     pub fn file(&mut self, commit: &ObjectId, path: &str, limit: u64) -> Result<Vec<u8>, Missing> {
         let mut tree = self.tree_of(commit).map_err(Missing::Damage)?;
         let mut walked = String::new();

@@ -1,8 +1,8 @@
 //! Converts a received pack to an object database.
 //!
-//! Every object is hashed here, so an id always names the right content, whatever the sender claims. The
-//! declared sizes, including deltas, are added up before the objects are unpacked, so a small pack that
-//! unpacks to a very large size is refused.
+//! This module computes the hash of every object, so an id always names the right content, whatever the
+//! sender claims. Before it unpacks the objects, it adds up their declared sizes, including those of deltas,
+//! to refuse a small pack that unpacks to a very large size.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
@@ -19,13 +19,13 @@ use super::cache::failed;
 use super::error::Cause;
 use super::{Limits, chain};
 
-/// The file name of a received pack.
+/// The name of the file with a received pack.
 pub(super) const RECEIVED: &str = "received.pack";
 
 /// The largest size of the two numbers at the start of a delta, in bytes.
 const DELTA_HEAD: u64 = 20;
 
-/// Makes a bare repository from the pack [`RECEIVED`] in a directory.
+/// Converts the pack [`RECEIVED`] in a directory to a bare repository in this directory.
 pub(super) fn unpack(
     directory: &Path,
     hash: Kind,
@@ -104,7 +104,7 @@ impl Read for Timed<'_> {
     }
 }
 
-/// An iterator that passes entries on until their declared sizes exceed the limits.
+/// An iterator over pack entries that fails when their declared sizes exceed the limits.
 struct Bounded<'a, I> {
     entries: I,
     objects: u64,
@@ -147,7 +147,7 @@ impl<I> Bounded<'_, I> {
 impl<I: Iterator<Item = gix::Result<Entry>>> Iterator for Bounded<'_, I> {
     type Item = gix::Result<Entry>;
 
-    // There is no size hint on purpose: memory is allocated for received objects, not for announced ones.
+    // There is no size hint, so that memory is allocated only for received objects, not for announced ones.
     fn next(&mut self) -> Option<Self::Item> {
         let mut entry = match self.entries.next()? {
             Ok(entry) => entry,
@@ -161,7 +161,7 @@ impl<I: Iterator<Item = gix::Result<Entry>>> Iterator for Bounded<'_, I> {
     }
 }
 
-/// Reads the size of the resulting object from a compressed delta.
+/// Reads the size of the object that a compressed delta creates.
 fn result_size(compressed: &[u8]) -> io::Result<u64> {
     let mut head = Vec::new();
     flate2::read::ZlibDecoder::new(compressed)

@@ -1,7 +1,7 @@
 //! A child process with a deadline.
 //!
-//! It gets its own process group, the environment of the settings and no terminal. A read waits for bytes or
-//! for the deadline, so a process that hangs, or a surviving child of it, delays nothing.
+//! The process gets its own process group, only the variables in the settings, and no terminal. A read waits
+//! only until the deadline, so a process that hangs, or a child that survives it, cannot delay the caller.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ pub(super) use unix::Process;
 #[cfg(not(unix))]
 pub(super) use elsewhere::Process;
 
-/// Sets the variables of the settings and no others. Variables that would make git or ssh run other programs
+/// Sets the variables in the settings and no others. Variables with which git or ssh would run other programs
 /// or ask the user are left out.
 pub(super) fn environment(command: &mut Command, variables: &BTreeMap<OsString, OsString>) {
     command.env_clear();
@@ -37,10 +37,10 @@ mod unix {
 
     use super::super::budget::Budget;
 
-    /// The interval between two checks whether a process has exited.
+    /// The time between two checks whether a process has exited.
     const MOMENT: Duration = Duration::from_millis(20);
 
-    /// The longest part of stderr that is kept, in bytes.
+    /// The largest size of stderr that is kept, in bytes.
     const COMPLAINT: usize = 2048;
 
     pub(in super::super) struct Process<'a> {
@@ -77,25 +77,25 @@ mod unix {
             })
         }
 
-        /// Writes to stdin of the process. If the process does not read it, the next read of its output notices
-        /// that.
+        /// Writes to the stdin of the process. If the process no longer reads it, the next read of the output
+        /// fails.
         pub fn write(&mut self, bytes: &[u8]) {
             if let Some(input) = &mut self.input {
                 let _ = input.write_all(bytes);
             }
         }
 
-        /// Closes stdin of the process.
+        /// Closes the stdin of the process.
         pub fn close_input(&mut self) {
             self.input = None;
         }
 
-        /// Returns stdin of the process.
+        /// Returns the stdin of the process; None if it was closed or taken before.
         pub fn take_input(&mut self) -> Option<ChildStdin> {
             self.input.take()
         }
 
-        /// Ends the process, if it did not end by itself, and returns its stderr.
+        /// Kills the process if it still runs, and returns its stderr.
         pub fn complaint(&mut self) -> String {
             if !self.ended {
                 self.kill();
@@ -105,7 +105,7 @@ mod unix {
                 let mut waiting = [PollFd::new(errors, PollFlags::IN)];
                 match wait(&mut waiting, left.min(MOMENT)) {
                     Ok(true) => self.drain(),
-                    // Another process may still hold the pipe; its output does not matter.
+                    // Another process may keep the pipe open; its output is not needed.
                     Ok(false) if self.has_exited() => break,
                     Ok(false) => {}
                     Err(_) => break,
@@ -118,7 +118,7 @@ mod unix {
             i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
         }
 
-        /// Returns whether the process has exited. Its id stays reserved.
+        /// Returns whether the process has exited. Does not reap the process, so that its id stays valid.
         fn has_exited(&self) -> bool {
             let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             self.id()
@@ -126,7 +126,7 @@ mod unix {
         }
 
         fn kill(&self) {
-            // The child is not reaped yet, so its id is still valid.
+            // The child has not been reaped, so its id is still valid.
             if let Some(group) = self.id() {
                 let _ = kill_process_group(group, Signal::KILL);
             }
@@ -147,7 +147,7 @@ mod unix {
         }
     }
 
-    /// Waits for bytes, at most `left`. Returns whether there are some.
+    /// Waits at most `left` for bytes. Returns whether bytes are available.
     fn wait(waiting: &mut [PollFd<'_>], left: Duration) -> io::Result<bool> {
         let left =
             Timespec::try_from(left).map_err(|_| io::Error::other("the deadline is too far"))?;
@@ -199,7 +199,7 @@ mod elsewhere {
 
     use super::super::budget::Budget;
 
-    /// On a platform where a process group cannot be killed, no process is started.
+    /// On a platform without process groups, no process can be started.
     pub(in super::super) struct Process<'a>(&'a Budget);
 
     impl<'a> Process<'a> {

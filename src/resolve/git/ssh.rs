@@ -1,4 +1,4 @@
-//! Fetches over ssh with the ssh program of the user, which handles keys, agents and known hosts.
+//! Fetches over ssh with the user's ssh program, which handles keys, agents and known hosts.
 
 use std::io::Read;
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::budget::Budget;
 use super::error::Cause;
 use super::process::{self, Process};
 
-/// Receives a commit from `git-upload-pack` over ssh.
+/// Fetches a commit from `git-upload-pack` over ssh into a directory.
 pub(super) fn receive(
     settings: &Settings,
     transport: &Transport,
@@ -43,7 +43,7 @@ pub(super) fn receive(
     );
     let received = super::fetch::receive(connection, commit, directory, &settings.limits, budget);
     match received {
-        // If the connection ends, stderr of ssh names the reason.
+        // After a lost connection, the stderr of ssh contains the reason.
         Err(Cause::Broken { why }) => {
             let words = process.complaint();
             Err(budget.verdict(|| complaint(&words, why, budget)))
@@ -52,9 +52,9 @@ pub(super) fn receive(
     }
 }
 
-/// Returns the cause for the stderr of ssh.
+/// Converts the stderr of ssh to the cause of a failure. Returns `otherwise` if stderr is empty.
 fn complaint(words: &str, otherwise: String, budget: &Budget) -> Cause {
-    // The last line names the error; the lines before are banners and warnings.
+    // The last line is the error; the lines before it are banners and warnings.
     let line = words.lines().rev().find(|line| !line.trim().is_empty());
     let Some(line) = line else {
         return Cause::Broken { why: otherwise };
@@ -62,7 +62,7 @@ fn complaint(words: &str, otherwise: String, budget: &Budget) -> Cause {
     let why = budget.repeat(line);
     let has = |part: &str| words.contains(part);
     if has("not our ref") {
-        // The server closed the connection before the request was complete.
+        // The server has closed the connection before the request was complete.
         Cause::NoCommit { why }
     } else if has("Permission denied")
         || has("Host key verification failed")
@@ -105,7 +105,8 @@ fn command(settings: &Settings, transport: &Transport) -> Result<Command, Cause>
     let mut command = Command::new(program);
     process::environment(&mut command, &settings.environment);
     command.args(words);
-    // ssh asks no questions and forwards nothing. The protocol has version 2 if the server accepts the variable.
+    // ssh asks no questions and forwards nothing. The server uses protocol version 2 if it accepts the
+    // variable.
     command.args([
         "-o",
         "BatchMode=yes",
@@ -132,7 +133,7 @@ fn command(settings: &Settings, transport: &Transport) -> Result<Command, Cause>
         Some(user) => format!("{user}@{host}"),
         None => host.clone(),
     });
-    // The path contains no quote, because its characters were checked.
+    // The path contains no quotes, because its characters were checked before.
     command.arg(format!("git-upload-pack '{path}'"));
     Ok(command)
 }
@@ -145,7 +146,7 @@ mod tests {
     use super::super::{Allowed, parse};
     use super::*;
 
-    /// Addresses of releases that try to become an option of ssh, or a command on the server.
+    /// Returns addresses that could act as an option of ssh or as a command on the server.
     fn option_like() -> impl Strategy<Value = String> {
         let begin = prop::sample::select(vec![
             "ssh://",

@@ -1,8 +1,7 @@
-//! The git reference of a file in a clean work tree, for a release by reference.
+//! Creates the git reference to a file in a work tree, for a release by reference.
 //!
-//! A reference that other users cannot resolve, or that has other content than the file in the work tree, would be
-//! wrong: so the work tree must be clean, and the commit must be pushed. Files are compared without filters of the
-//! repository.
+//! Other users must be able to resolve the reference and get the same content, so the work tree must be clean
+//! and the commit must be pushed. Files are compared without the filters of the repository.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,7 +12,7 @@ use crate::api::openchoreo::release::GitRef;
 use super::address::{self, AddressError, Allowed, PathError};
 use super::chain;
 
-/// The reasons why a file in a work tree has no reference.
+/// The reason why there is no git reference to a file in a work tree.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum WorkTreeError {
@@ -49,7 +48,8 @@ pub enum WorkTreeError {
     Unreadable { file: PathBuf, why: String },
 }
 
-/// Returns the reference of a file in a clean work tree: its remote, its commit and its path.
+/// Returns the reference to a file in a work tree: its remote, its commit and its path. Fails if the work
+/// tree is not clean or the commit is not pushed.
 pub fn work_tree(file: &Path) -> Result<GitRef, WorkTreeError> {
     let absent = |why: String| WorkTreeError::NoWorkTree {
         file: file.to_owned(),
@@ -110,7 +110,7 @@ fn inside(root: &Path, place: &Path) -> Option<String> {
     parts.map(|parts| parts.join("/"))
 }
 
-/// Checks that every tracked file matches the last commit, and that the file is tracked.
+/// Checks that the file is tracked, and that all tracked files are equal to the last commit.
 fn clean(
     repository: &gix::Repository,
     root: &Path,
@@ -156,7 +156,8 @@ fn clean(
         }
         let relative = gix::path::from_bstr(name).map_err(|error| unreadable(chain(&error)))?;
         let on_disk = root.join(relative);
-        // Only the content of the file itself is always read; for other files, the index of git is enough.
+        // The content of the file itself is always read. For the other files, unchanged metadata in the index
+        // of git is sufficient.
         let noted = name != path.as_bytes() && is_as_noted(entry, &index, &on_disk);
         if !noted && !is_as_committed(entry, &on_disk).map_err(|error| unreadable(chain(&error)))? {
             return Err(changed(name));
@@ -168,7 +169,7 @@ fn clean(
     }
 }
 
-/// Returns whether the size and mtime of a file are those in the index of git.
+/// Returns whether the size and mtime of a file are equal to those in the index of git.
 fn is_as_noted(entry: &gix::index::Entry, index: &gix::index::File, on_disk: &Path) -> bool {
     let options = gix::index::entry::stat::Options::default();
     gix::index::fs::Metadata::from_path_no_follow(on_disk)
@@ -180,7 +181,7 @@ fn is_as_noted(entry: &gix::index::Entry, index: &gix::index::File, on_disk: &Pa
 
 fn is_as_committed(entry: &gix::index::Entry, on_disk: &Path) -> gix::Result<bool> {
     use gix::index::entry::{Flags, Mode};
-    // Submodules are not followed, and a sparse work tree leaves files out: their state does not matter.
+    // The state of submodules, and of files that a sparse work tree leaves out, is ignored.
     if entry.mode == Mode::COMMIT || entry.flags.contains(Flags::SKIP_WORKTREE) {
         return Ok(true);
     }
@@ -196,7 +197,7 @@ fn is_as_committed(entry: &gix::index::Entry, on_disk: &Path) -> gix::Result<boo
     Ok(id == entry.id)
 }
 
-/// Returns the remote of the current branch, or else `origin`, or else the only remote.
+/// Returns the name of the remote of the current branch, or else `origin`, or else the only remote.
 fn remote(repository: &gix::Repository, file: &Path) -> Result<String, WorkTreeError> {
     let names: Vec<String> = repository
         .remote_names()
@@ -243,7 +244,7 @@ fn address_of(
             file: file.to_owned(),
         })?;
     let mut text = url.to_bstring().to_string();
-    // Credentials in the address of a remote belong to the user and must not get into a release.
+    // Credentials in the address of a remote are private and must not be part of a release.
     if let Some((scheme, rest)) = text.split_once("://")
         && scheme.starts_with("http")
         && let Some((authority, path)) = rest.split_once('/')
@@ -265,7 +266,7 @@ fn address_of(
     }
 }
 
-/// Returns whether a remote-tracking branch of the work tree contains a commit.
+/// Returns whether a remote-tracking branch contains a commit.
 fn is_pushed(
     repository: &gix::Repository,
     remote: &str,

@@ -1,7 +1,7 @@
-//! The current definitions of a component, before a release fixes them.
+//! Reads the current definitions of a component, from which a release is created.
 //!
-//! The definitions come from a directory of files or from a cluster. For the callers, these two
-//! sources differ only in the locations that messages name.
+//! The definitions come from a directory of files or from a cluster. Callers see a difference only in the
+//! locations that messages name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,109 +25,99 @@ use crate::api::{
 };
 use crate::resolve::definition::{self, DefinitionError};
 
-/// The file that describes the layout of a repository.
+/// The bowline file that describes the layout of a repository.
 const LAYOUT: &str = ".bowline.toml";
-/// The largest number of files in a directory. A directory with more files is not a set of
+/// The largest number of files in a directory. A directory with more files is probably not a set of
 /// definitions.
 const FILES: usize = 20_000;
 
-/// The reason why a catalog cannot provide an object.
+/// The reason why the catalog cannot return an object.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// A file or directory cannot be read.
     #[error("{path}: {error}")]
     Unreadable {
-        /// The file or directory.
         path: String,
-        /// The error of the read.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// A directory has too many files.
+    /// A directory has more files than the limit.
     #[error("{0} has more than {FILES} files; name a directory with definitions only")]
     TooMany(String),
-    /// A file is not YAML.
+    /// A file is not valid YAML.
     #[error(transparent)]
     Yaml(#[from] bounded_yaml::YamlError),
     /// Two objects have the same kind and name.
     #[error("{kind} {name} exists twice: in {first} and in {second}; remove one of them")]
     Twice {
-        /// The kind of both objects.
         kind: String,
-        /// The name of both objects.
         name: String,
-        /// The location of one object.
+        /// The location of the first object.
         first: String,
-        /// The location of the other object.
+        /// The location of the second object.
         second: String,
     },
-    /// The files contain objects of several namespaces.
+    /// The files contain objects of several namespaces, and the caller selected none. Contains the
+    /// namespaces.
     #[error("the files have objects of the namespaces {0}; choose one with -n")]
     Namespaces(String),
     /// An object does not exist.
     #[error("{kind} {name} does not exist in {place}{known}")]
     Missing {
-        /// The kind of the missing object.
         kind: &'static str,
-        /// The name of the missing object.
         name: String,
-        /// The directory or namespace.
+        /// The directory or the namespace that does not have the object.
         place: String,
-        /// The names of existing objects of the kind.
+        /// The names of the existing objects of this kind, as text.
         known: String,
     },
-    /// An object does not have the form of its kind.
+    /// An object cannot be parsed as its kind.
     #[error("{origin}: {kind} {name}: {cause}")]
     Broken {
         /// The location of the object.
         origin: String,
-        /// The kind of the object.
         kind: String,
-        /// The name of the object.
         name: String,
         /// The reason why the object cannot be parsed.
         cause: DefinitionError,
     },
-    /// The component has no valid componentType.
+    /// The componentType of a component does not have the form `{workloadType}/{name}`.
     #[error(
         "component {component} has the componentType {says:?}; write {{workloadType}}/{{name}}, for example deployment/web-app"
     )]
     TypeForm {
-        /// The name of the component.
         component: String,
-        /// The componentType as written.
+        /// The componentType in the component.
         says: String,
     },
-    /// Two EnvSettings are for the same component and environment.
+    /// Two EnvSettings name the same component and environment.
     #[error(
         "the EnvSettings {one} and {other} are both for {component} in {environment}; remove one of them"
     )]
     TwoSettings {
-        /// The name of one of the two EnvSettings.
+        /// The name of the first EnvSettings.
         one: String,
-        /// The name of the other EnvSettings.
+        /// The name of the second EnvSettings.
         other: String,
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
     },
-    /// The definitions do not belong together.
+    /// The definitions do not fit together.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
-    /// A request failed.
+    /// A request to the server failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
 }
 
-/// The definitions and other OpenChoreo objects of one namespace, by kind and name.
+/// The OpenChoreo objects of one namespace, by kind and name.
 #[derive(Debug, Default)]
 pub struct Catalog {
     objects: BTreeMap<String, BTreeMap<String, Entry>>,
-    /// The directory or namespace, for messages.
+    /// The directory or the namespace that the objects come from, for messages.
     place: String,
-    /// The namespace of all objects.
     pub namespace: String,
-    /// Warnings about objects that a caller requested.
+    /// Warnings about objects that callers have requested.
     warnings: Mutex<BTreeSet<String>>,
 }
 
@@ -140,7 +130,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Creates an entry; None if the object is not of an OpenChoreo kind.
+    /// Creates an entry of the catalog; None if the object is not of an OpenChoreo kind.
     fn new(value: Value, origin: String) -> Option<Self> {
         let said = |pointer| value.pointer(pointer).and_then(Value::as_str);
         let (group, _) = said("/apiVersion")?.split_once('/')?;
@@ -164,7 +154,8 @@ impl Entry {
     }
 }
 
-/// Returns the names of the first components of a namespace; none if the target does not answer.
+/// Returns the names of the first components of a namespace, for a message. Empty if the server does not
+/// answer.
 pub async fn components(client: &Client, namespace: &str) -> Vec<String> {
     let components: Api<Component> = Api::namespaced(client.clone(), namespace);
     let some = ListParams::default().limit(NAMES as u32);
@@ -183,13 +174,14 @@ impl Catalog {
         }
     }
 
-    /// Reads every YAML and JSON file of a directory and its subdirectories, or one file.
+    /// Reads all YAML and JSON files of a directory and its subdirectories, or a single file. `namespace`
+    /// selects the objects of one namespace.
     pub fn read(path: &Path, namespace: Option<&str>) -> Result<Self, CatalogError> {
         let mut found = Vec::new();
         for file in files(path, true)? {
             let text = read_text(&file)?;
-            // Repositories also contain charts and foreign manifests; files with our objects contain our
-            // API group.
+            // A repository also has charts and manifests of other programs. A file with OpenChoreo objects
+            // contains their API group.
             if text.contains(labels::OPENCHOREO_GROUP) {
                 collect(&file.display().to_string(), &text, &mut found)?;
             }
@@ -197,7 +189,7 @@ impl Catalog {
         Self::choose(path.display().to_string(), found, namespace)
     }
 
-    /// Builds a catalog from texts. Each text has a name for messages.
+    /// Builds a catalog from texts, each with a name for messages.
     pub fn from_texts<'t>(
         texts: impl IntoIterator<Item = (&'t str, &'t str)>,
     ) -> Result<Self, CatalogError> {
@@ -208,7 +200,8 @@ impl Catalog {
         Self::choose("the texts".to_owned(), found, None)
     }
 
-    /// Selects the objects of one namespace.
+    /// Selects the objects of one namespace. Fails if there are several namespaces and the caller selected
+    /// none.
     fn choose(
         place: String,
         found: Vec<Entry>,
@@ -237,7 +230,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Fetches a component and all objects that it refers to.
+    /// Fetches a component and all objects that it names from the cluster.
     pub async fn fetch(
         client: &Client,
         namespace: &str,
@@ -262,7 +255,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Fetches an environment and the settings of a component in it.
+    /// Fetches an environment, and the settings of a component in it, from the cluster.
     pub async fn fetch_environment(
         &mut self,
         client: &Client,
@@ -299,12 +292,12 @@ impl Catalog {
         let api: Api<K> = Api::namespaced(client.clone(), &self.namespace);
         match api.get_opt(name).await? {
             Some(object) => self.put(&object),
-            // A lookup reports the missing object later.
+            // The lookup of this object reports later that it is missing.
             None => Ok(()),
         }
     }
 
-    /// Adds an object of the namespace that the caller has fetched.
+    /// Adds an object that the caller has fetched.
     pub fn put<K>(&mut self, object: &K) -> Result<(), CatalogError>
     where
         K: Resource<DynamicType = ()> + Serialize,
@@ -335,7 +328,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns the warnings since the last call.
+    /// Returns the warnings since the previous call.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let mut noticed = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *noticed).into_iter()
@@ -349,17 +342,19 @@ impl Catalog {
             .flat_map(|known| known.keys().map(String::as_str))
     }
 
-    /// Returns the location of an object: `file:line`, or the namespace.
+    /// Returns the location of an object: `file:line`, or the namespace. None if the catalog does not have
+    /// the object.
     pub fn origin(&self, kind: &str, name: &str) -> Option<&str> {
         Some(&self.objects.get(kind)?.get(name)?.origin)
     }
 
-    /// Returns the file of an object, which is its location without the line number.
+    /// Returns the file of an object: its location without the line number. None if the object has no line
+    /// number.
     pub fn file(&self, kind: &str, name: &str) -> Option<&str> {
         Some(self.origin(kind, name)?.rsplit_once(':')?.0)
     }
 
-    /// Finds an object and parses it.
+    /// Returns an object, parsed as its type.
     fn find<K>(&self, kind: &'static str, name: &str) -> Result<K, CatalogError>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Serialize,
@@ -387,7 +382,7 @@ impl Catalog {
         })
     }
 
-    /// Returns the current definitions of a component.
+    /// Returns the current definitions of a component: the component, its type, its addons and its Workload.
     pub fn definitions(&self, component: &str) -> Result<Definitions, CatalogError> {
         let component: Component = self.find("Component", component)?;
         let (_, type_) = type_parts(&component)?;
@@ -405,17 +400,17 @@ impl Catalog {
         Ok(Definitions::assemble(component, type_, addons, workload)?)
     }
 
-    /// Returns an environment.
     pub fn environment(&self, name: &str) -> Result<Environment, CatalogError> {
         self.find("Environment", name)
     }
 
-    /// Returns a release.
+    /// Returns a Release object.
     pub fn release(&self, name: &str) -> Result<Release, CatalogError> {
         self.find("Release", name)
     }
 
-    /// Returns the settings of a component in an environment; None if there are none. Two are an error.
+    /// Returns the settings of a component in an environment; None if there are none. Two EnvSettings are an
+    /// error.
     pub fn settings(
         &self,
         component: &str,
@@ -460,7 +455,8 @@ fn unreadable(path: &Path, error: io::Error) -> CatalogError {
     }
 }
 
-/// Reads a file, at most up to the size limit of the YAML parser.
+/// Reads a file. Reads at most one byte more than the YAML parser accepts, so that the parser refuses a
+/// larger file.
 pub fn read_text(file: &Path) -> Result<String, CatalogError> {
     let limit = bounded_yaml::Limits::default().bytes as u64;
     let mut text = String::new();
@@ -470,7 +466,7 @@ pub fn read_text(file: &Path) -> Result<String, CatalogError> {
     Ok(text)
 }
 
-/// Collects our objects from a text, including the items of lists.
+/// Adds the OpenChoreo objects of a YAML text, with the items of lists.
 fn collect(origin: &str, text: &str, found: &mut Vec<Entry>) -> Result<(), CatalogError> {
     for document in bounded_yaml::documents(origin, text)? {
         let origin = format!("{origin}:{}", document.line);
@@ -480,9 +476,9 @@ fn collect(origin: &str, text: &str, found: &mut Vec<Entry>) -> Result<(), Catal
     Ok(())
 }
 
-/// Lists the YAML and JSON files in a directory, sorted; with `below`, also those of its subdirectories.
-/// Does not follow links to directories, and does not enter hidden directories. For a file, returns the
-/// file itself, with any name.
+/// Lists the YAML and JSON files of a directory, sorted. If `below` is true, also lists the subdirectories,
+/// but follows no links and enters no hidden directories. If `path` is a file, returns this file, with any
+/// name.
 pub fn files(path: &Path, below: bool) -> Result<Vec<PathBuf>, CatalogError> {
     let metadata = fs::metadata(path).map_err(|error| unreadable(path, error))?;
     if !metadata.is_dir() {
@@ -505,7 +501,7 @@ pub fn files(path: &Path, below: bool) -> Result<Vec<PathBuf>, CatalogError> {
                 .map_err(|error| unreadable(&path, error))?;
             let extension = path.extension().and_then(|extension| extension.to_str());
             if kind.is_dir() {
-                // A directory with its own layout file is another repository.
+                // A subdirectory with its own layout file is another repository.
                 let foreign = path.join(LAYOUT).exists();
                 if below && !foreign && !name.to_string_lossy().starts_with('.') {
                     open.push(path);

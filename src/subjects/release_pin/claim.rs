@@ -1,4 +1,4 @@
-//! The claims on releases.
+//! Claims on releases; see [`crate::engine::claim`].
 
 use super::rows::ReleaseRow;
 use crate::api::Release;
@@ -6,7 +6,7 @@ use crate::connect::kinds;
 use crate::engine::claim::ClaimOn;
 use crate::engine::world::Key;
 
-/// Returns the claim on a release.
+/// Returns the claim on a release of the read model.
 pub fn on(release: &ReleaseRow) -> ClaimOn {
     ClaimOn {
         uid: Some(release.uid.to_string()),
@@ -14,7 +14,7 @@ pub fn on(release: &ReleaseRow) -> ClaimOn {
     }
 }
 
-/// Returns the claim on a release that the read model does not have.
+/// Returns the claim on a release that the read model does not have, by name only.
 pub(super) fn on_name(key: Key) -> ClaimOn {
     ClaimOn {
         resource: kinds::kind::<Release>(),

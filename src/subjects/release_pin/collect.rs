@@ -1,14 +1,14 @@
-//! Deletes the releases and snapshots of a `gc` plan. No race leaves a ReleasePin without its release.
+//! Applies a `gc` plan: deletes its releases and snapshots. No race leaves a ReleasePin without its release.
 //!
-//! A writer that pins a release writes the release first, with a claim. The collector also writes
-//! the release first, and deletes it with its resourceVersion as precondition. Between these two
-//! requests, the collector lists the ReleasePins from the store, and applies the rules of the plan
-//! to them. A ReleasePin without a claim can still appear between this list and the deletion. So
-//! the collector lists the ReleasePins once more after the deletion, and once more a moment later.
-//! If a ReleasePin names a deleted release then, the collector creates the release again.
+//! A client that makes a ReleasePin name a release first claims the release, which changes its
+//! resourceVersion. Gc also writes the release first, then lists the ReleasePins from the store, applies the
+//! rules of the plan to them, and deletes the release with its resourceVersion as precondition. Another
+//! client may write a ReleasePin without a claim between this list and the deletion. So gc lists the
+//! ReleasePins again after the deletion, and once more a moment later. If a ReleasePin names a deleted
+//! release, gc creates the release again.
 //!
-//! The audit entry of a deletion is written before the deletion, so that an interruption leaves no gap.
-//! If the release stays after all, another entry says so.
+//! Gc writes the audit entry of a deletion before the deletion, so that a crash leaves no deletion without an
+//! entry. If the release stays after all, gc writes another entry that says so.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -37,57 +37,54 @@ use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause, repeat};
 use crate::engine::whoami::Clock;
 use crate::engine::world::{Event, World};
 
-/// The largest number of releases in memory at a time; releases can be large.
+/// The largest number of releases in memory at a time, because releases can be large.
 const BATCH: usize = 32;
 /// The largest number of concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// The result for one release or snapshot of the plan.
+/// The result of gc for one release or snapshot.
 #[derive(Debug)]
 pub enum Collected {
-    /// The object is deleted.
+    /// Gc deleted the object, or the object did not exist any more.
     Gone,
-    /// The object stays, for these reasons.
+    /// Gc kept the object, for these reasons.
     Kept(Vec<Stays>),
-    /// After the deletion, ReleasePins in these environments named the release, so gc created it again.
+    /// Gc deleted the release, found ReleasePins in these environments that name it, and created it again.
     PutBack(Vec<String>),
-    /// A request failed.
+    /// A request to the server failed.
     Failed(kube::Error),
 }
 
-/// The reason why a collection stops.
+/// The reason why gc stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
-    /// A rule refuses the collection.
+    /// A rule refuses the deletion.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A request failed.
+    /// A request to the server failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
 }
 
-/// Deletes the objects of a plan.
+/// Applies a gc plan.
 pub struct Collector<'a> {
-    /// The client of the target.
     pub client: &'a Client,
-    /// The plan of the collection.
+    /// The plan to apply.
     pub plan: &'a Collection,
-    /// Our user name, according to the server.
+    /// The name under which the server knows the user.
     pub by: &'a str,
-    /// The server's clock.
     pub clock: Clock<'a>,
-    /// How long the collector remembers a deleted release. If a ReleasePin names the release in
-    /// this time, the collector creates the release again.
+    /// How long gc waits after a deletion to see whether a ReleasePin names the release. If so, gc creates
+    /// the release again.
     pub remembers: Duration,
 }
 
-/// Refuses a namespace with a RenderedRelease whose ReleasePin is missing, for example because the kind
-/// of the ReleasePins was deleted and installed again: the workloads run, and no ReleasePin keeps their
-/// releases.
+/// Refuses gc if a RenderedRelease has no ReleasePin, for example after the ReleasePin CRD was deleted and
+/// installed again. Then workloads run whose releases no ReleasePin protects.
 pub async fn check_rendered(client: &Client, namespace: &str) -> Result<(), CollectError> {
     let rendered: Api<RenderedRelease> = Api::namespaced(client.clone(), namespace);
     let rendered = match pages::all_metadata(&rendered).await {
-        // Without the kind there are no RenderedReleases.
+        // Without the CRD there are no RenderedReleases.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
         rendered => rendered?,
     };
@@ -103,7 +100,8 @@ pub async fn check_rendered(client: &Client, namespace: &str) -> Result<(), Coll
     if owned.is_empty() {
         return Ok(());
     }
-    // List the ReleasePins second: a ReleasePin always exists before its RenderedRelease.
+    // The ReleasePins are listed after the RenderedReleases, because a ReleasePin always exists before its
+    // RenderedRelease.
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
     let pins = pages::all_metadata(&pins).await?;
     let pins: BTreeSet<String> = pins.iter().map(ResourceExt::name_any).collect();
@@ -114,13 +112,13 @@ pub async fn check_rendered(client: &Client, namespace: &str) -> Result<(), Coll
     }
 }
 
-/// A release to delete, as it was read.
+/// A release of the plan, with the content that gc read.
 struct Held<'a> {
     candidate: &'a Candidate,
     release: Release,
 }
 
-/// Deleted releases of a component, as they were read.
+/// The deleted releases of a component, with the content that gc read.
 struct Deleted<'a> {
     component: String,
     since: Instant,
@@ -139,9 +137,8 @@ impl Held<'_> {
 }
 
 impl<'a> Collector<'a> {
-    /// Deletes the releases and snapshots of the plan, and reports the result of each.
-    ///
-    /// Ends early, between two batches, when `stop` returns true.
+    /// Deletes the releases and snapshots of the plan, and reports the result of each. If `stop` returns
+    /// true, ends before the next batch.
     pub async fn collect(
         &self,
         stop: &(dyn Fn() -> bool + Sync),
@@ -157,7 +154,7 @@ impl<'a> Collector<'a> {
                 of_component.or_default().push(candidate);
             }
         }
-        // Remember deleted releases until the second check, even after an error.
+        // Deleted releases stay in memory until the last check, even after an error.
         let mut memory = VecDeque::new();
         let mut swept = Ok(());
         'all: for (component, candidates) in by_component {
@@ -208,8 +205,8 @@ impl<'a> Collector<'a> {
         memory: &mut VecDeque<Deleted<'a>>,
         tell: &mut (dyn FnMut(&Candidate, Collected) + Send),
     ) -> Result<(), CollectError> {
-        // Read the releases before the ReleasePins: a later claim changes the resourceVersion that is
-        // read here.
+        // Releases are read before the ReleasePins. So a claim that comes later changes the resourceVersion,
+        // and the deletion fails.
         let mut read = Vec::with_capacity(batch.len());
         for some in batch.chunks(AT_ONCE) {
             let found = some.iter().map(|candidate| self.read(candidate).boxed());
@@ -229,7 +226,7 @@ impl<'a> Collector<'a> {
             if !held.candidate.goes() {
                 let again = fresh.get(&held.candidate.uid);
                 if again.is_some_and(|again| again.mislabelled) {
-                    // The release stays even if its label cannot be removed.
+                    // If this write fails, the release keeps its label, which does no harm.
                     let _ = self.unlabel(&mut ledger, &mut held).await;
                 }
                 continue;
@@ -253,8 +250,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Lists the ReleasePins again, deletes the releases that have no reason to stay, and lists the
-    /// ReleasePins once more.
+    /// Lists the ReleasePins, deletes the releases that no rule protects, and lists the ReleasePins again.
     async fn delete_all(
         &self,
         (component, known): (&str, &[PartialObjectMeta<Release>]),
@@ -299,7 +295,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Waits for the rest of the memory time, then checks again whether a ReleasePin names a deleted
+    /// Waits until the time `remembers` is over, then checks again whether a ReleasePin names a deleted
     /// release.
     async fn look_after(
         &self,
@@ -316,15 +312,14 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Creates the deleted releases again that ReleasePins name now. Returns the deleted releases
-    /// that no ReleasePin names.
+    /// Creates those deleted releases again that a ReleasePin names now. Returns the other deleted releases.
     async fn put_back_named(
         &self,
         deleted: Deleted<'a>,
         tell: &mut (dyn FnMut(&Candidate, Collected) + Send),
     ) -> Deleted<'a> {
         let component = deleted.component.as_str();
-        // If the list fails, nothing is created again.
+        // If the list fails, gc creates no release again.
         let pins = repeat(|| self.pins(component)).await.unwrap_or_default();
         let mut ledger = Ledger::of(self.client, &self.plan.namespace, component, self.by);
         let mut releases = Vec::with_capacity(deleted.releases.len());
@@ -354,7 +349,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Reads a release of the plan.
+    /// Reads a release of the plan from the server. Returns the result of gc if the release cannot be
+    /// deleted.
     async fn read(&self, candidate: &'a Candidate) -> Result<Held<'a>, Collected> {
         let releases = self.api::<Release>();
         let found = releases.get_opt(&candidate.key.name).await;
@@ -370,7 +366,7 @@ impl<'a> Collector<'a> {
         Ok(Held { candidate, release })
     }
 
-    /// Lists the releases of a component by their spec, which is more reliable than a label.
+    /// Lists the releases of a component by a field of their spec, because somebody may have changed a label.
     async fn releases_of(
         &self,
         component: &str,
@@ -386,8 +382,8 @@ impl<'a> Collector<'a> {
         Ok(known)
     }
 
-    /// Applies the rules of the plan again, by uid: with the current ReleasePins of the store, the
-    /// releases that were just read, and the others as listed.
+    /// Applies the rules of the plan again, with the ReleasePins from the store. Returns the releases by uid,
+    /// each with the reasons to keep it. `read` replaces the older states in `known`.
     async fn look_again(
         &self,
         component: &str,
@@ -423,7 +419,7 @@ impl<'a> Collector<'a> {
             reason: self.plan.reason.clone(),
             namespace: self.plan.namespace.clone(),
         };
-        // A ReleasePin may name a release that this collection has just deleted; the release is created
+        // If a ReleasePin names a release that gc has just deleted, `put_back_named` creates the release
         // again later.
         match gc::judge(&world, &again, &asked) {
             Ok(plan) => Ok(plan
@@ -431,7 +427,7 @@ impl<'a> Collector<'a> {
                 .into_iter()
                 .map(|candidate| (candidate.uid.clone(), candidate))
                 .collect()),
-            // The component has no releases any more.
+            // The component has no releases and no ReleasePins any more.
             Err(Refusal::NoComponent { .. }) => Ok(BTreeMap::new()),
             Err(refusal) => Err(refusal.into()),
         }
@@ -442,12 +438,12 @@ impl<'a> Collector<'a> {
         pages::all(&self.api::<ReleasePin>(), of_component, pages::PAGE).await
     }
 
-    /// Removes the label of a release that no ReleasePin names, announces its deletion and writes the
-    /// audit entry.
+    /// Prepares the deletion of a release that no ReleasePin names: removes its label, announces the deletion
+    /// in an annotation, and writes the audit entry.
     ///
-    /// An earlier collection may have announced the deletion and stopped: then its operation
-    /// continues. But if somebody has claimed the release since, the earlier deletion has failed,
-    /// and this is a new deletion with the operation of the plan.
+    /// An earlier gc may have announced the deletion and stopped. Then this gc continues with the operation
+    /// of that gc. But if somebody claimed the release in between, the earlier deletion failed, and this gc
+    /// starts a new deletion.
     async fn announce(&self, ledger: &mut Ledger, held: &mut Held<'_>) -> Result<(), Collected> {
         let resumed = match claimed_at(&held.release.metadata) {
             None => self.announced(ledger, held).await,
@@ -470,7 +466,8 @@ impl<'a> Collector<'a> {
         self.write(held, None).await
     }
 
-    /// Returns the interrupted operation that announced and recorded the deletion of a release.
+    /// Returns the operation of an interrupted gc that announced this deletion and wrote its audit entry;
+    /// None if there is none.
     async fn announced(
         &self,
         ledger: &Ledger,
@@ -483,7 +480,7 @@ impl<'a> Collector<'a> {
         Ok((recorded.last() == Some(&Action::Collect)).then(|| operation.clone()))
     }
 
-    /// Records that an announced deletion was not made.
+    /// Writes the audit entry that an announced deletion was not made.
     async fn given_up(&self, ledger: &mut Ledger, held: &Held<'_>) -> Result<(), kube::Error> {
         match self.announced(ledger, held).await? {
             Some(_) => self.record(ledger, Action::Restore, held).await,
@@ -491,8 +488,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Removes the label of a release and announces its deletion (`operation`), or withdraws the
-    /// announcement (None). The resourceVersion is a precondition.
+    /// Removes the label of a release and announces its deletion by an operation. If `operation` is None,
+    /// withdraws the announcement. The resourceVersion is a precondition.
     async fn write(&self, held: &mut Held<'_>, operation: Option<&str>) -> Result<(), Collected> {
         let metadata = &held.release.metadata;
         let patch = Patch::Merge(json!({"metadata": {
@@ -551,7 +548,7 @@ impl<'a> Collector<'a> {
                 kube::Error::Api(status) if status.code == 409 => {
                     return Collected::Kept(vec![Stays::Changed]);
                 }
-                // A policy denies the deletion if somebody has just claimed the release.
+                // A policy denies the deletion with this status if somebody has just claimed the release.
                 kube::Error::Api(status) if status.code == 403 => {}
                 error if is_ambiguous(error) => {}
                 _ => return Collected::Failed(error),
@@ -570,7 +567,7 @@ impl<'a> Collector<'a> {
         last.map_or(Collected::Gone, Collected::Failed)
     }
 
-    /// Creates a deleted release again, with a claim.
+    /// Creates a deleted release again, already claimed.
     async fn put_back(&self, release: &Release) -> Result<(), kube::Error> {
         let mut again = Release::new(&release.name_any(), release.spec.clone());
         again.metadata.labels = release.metadata.labels.clone();
@@ -594,7 +591,8 @@ impl<'a> Collector<'a> {
         for attempt in 1..=ATTEMPTS {
             match self.api::<Release>().create(&parameters, &again).await {
                 Ok(_) => return Ok(()),
-                // Another client was first, or the answer to our own request was lost.
+                // The release exists: another client created it, or the server did not answer an earlier
+                // attempt.
                 Err(kube::Error::Api(status)) if status.code == 409 => return Ok(()),
                 Err(error) if is_ambiguous(&error) => last = Some(error),
                 Err(error) => return Err(error),
@@ -604,7 +602,7 @@ impl<'a> Collector<'a> {
         last.map_or(Ok(()), Err)
     }
 
-    /// Deletes a snapshot, unless it is the current snapshot of a ReleasePin now.
+    /// Deletes a snapshot, unless it is now the current snapshot of a ReleasePin.
     async fn snapshot(&self, candidate: &Candidate) -> Result<Collected, kube::Error> {
         let snapshots = self.api::<ComponentEnvSnapshot>();
         let name = &*candidate.key.name;
@@ -642,12 +640,12 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Returns the reasons to keep a release now; None if it can be deleted.
+/// Returns the reasons to keep a release now; None if gc can delete it.
 fn kept(fresh: &BTreeMap<String, Candidate>, held: &Held<'_>) -> Option<Vec<Stays>> {
     match fresh.get(&held.candidate.uid) {
         Some(again) if again.goes() => None,
         Some(again) => Some(again.stays.clone()),
-        // The server does not list the release for its component any more.
+        // The list by component does not contain the release any more.
         None => Some(vec![Stays::Changed]),
     }
 }

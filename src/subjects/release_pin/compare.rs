@@ -1,8 +1,8 @@
-//! The comparisons: of two environments, of two revisions of a ReleasePin, of the rendered with the
-//! live objects, and of two releases.
+//! Comparisons: of two environments, of two revisions of a ReleasePin, of rendered with live objects, of two
+//! releases.
 //!
-//! Each comparison collects two sides of objects for the diff. Nothing is written. Warnings go to
-//! `notes`, including those of the first side if the second side fails.
+//! Each comparison returns the two sides for the diff, and writes nothing. Warnings are added to `notes`,
+//! also if the comparison fails.
 
 use std::sync::Arc;
 
@@ -25,79 +25,70 @@ use crate::engine::revisions::{NoRevision, Revision, Revisions};
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::ownership;
 
-/// The reason why a comparison is impossible.
+/// The reason why a comparison fails.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// The subject does not exist.
     #[error(transparent)]
     Subject(#[from] NoSubject),
-    /// The revision does not exist.
     #[error(transparent)]
     Revision(#[from] NoRevision),
-    /// The content of a revision is unknown.
+    /// The audit trail does not contain the content of a revision.
     #[error("the release of revision {number} of {subject} is not recorded")]
-    Unrecorded {
-        /// The name of the subject.
-        subject: String,
-        /// The number of the revision.
-        number: i64,
-    },
-    /// The release of a revision does not exist any more.
+    Unrecorded { subject: String, number: i64 },
+    /// The release of a revision no longer exists.
     #[error("revision {number} cannot be rendered: {error}")]
     Gone {
-        /// The number of the revision.
         number: i64,
         /// The reason why the release is not available.
         error: Arc<BodyError>,
     },
-    /// A side cannot be rendered.
+    /// The manifests of a side cannot be rendered.
     #[error(transparent)]
     Preview(#[from] PreviewError),
-    /// The data plane of an environment does not exist.
+    /// The DataPlane that an environment names does not exist.
     #[error("data plane {plane} of {environment} does not exist")]
     NoDataPlane {
-        /// The name of the environment.
         environment: String,
-        /// The data plane that the environment names.
+        /// The name of the DataPlane.
         plane: String,
     },
-    /// The configuration has no connection to a data plane.
+    /// The configuration has no connection to the data plane.
     #[error("data plane {0} has none of inCluster, context and embedded")]
     NoWay(String),
-    /// The data plane is the cluster of a repository, and the user named no cluster.
+    /// The data plane is the cluster of a repository, and no flag names that cluster.
     #[error(
         "data plane {0} is the cluster of this repository, and no flag names the cluster: add --context NAME"
     )]
     NoCluster(String),
-    /// The connection to a data plane failed.
+    /// The connection to the data plane failed.
     #[error(transparent)]
     Connect(#[from] connect::Error),
-    /// An object of a data plane cannot be read.
+    /// A live object cannot be read.
     #[error(transparent)]
     Live(#[from] LiveError),
-    /// The revisions of another kind of subject cannot be read, for this reason.
+    /// The revisions of a subject that is no ReleasePin cannot be read. Contains the reason.
     #[error("{0}")]
     Other(String),
-    /// A request failed.
+    /// A request to the server failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
 }
 
 impl CompareError {
-    /// Returns the hint for the user, if there is one.
+    /// Returns the next step for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Subject(error) => error.hint(),
-            Self::Gone { .. } => Some(
-                "bowline release list shows the existing releases; choose a revision of one of them",
-            ),
-            Self::NoDataPlane { .. } => Some("bowline get dataplanes lists the data planes"),
+            Self::Gone { .. } => {
+                Some("choose a revision of an existing release, from: bowline release list")
+            }
+            Self::NoDataPlane { .. } => Some("list the data planes: bowline get dataplanes"),
             _ => None,
         }
     }
 }
 
-/// Reads both sides of a comparison.
+/// Reads the sides of comparisons.
 pub struct Comparer<'a, C: Fn() -> Timestamp> {
     connection: &'a Connection,
     stage: Stage<'a>,
@@ -105,7 +96,7 @@ pub struct Comparer<'a, C: Fn() -> Timestamp> {
 }
 
 impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
-    /// Creates a comparer that reads from a connection.
+    /// Creates a comparer that reads from the target of a connection.
     pub fn new(connection: &'a Connection, git: &'a Git, clock: C) -> Self {
         Self {
             connection,
@@ -114,7 +105,7 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         }
     }
 
-    /// Builds a side with the current time.
+    /// Builds a side with the current time as read time.
     fn side(&self, what: String, objects: Vec<Value>) -> Side {
         Side {
             what,
@@ -123,7 +114,8 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         }
     }
 
-    /// Compares two revisions of a ReleasePin; by default the previous with the current one.
+    /// Compares two revisions of a ReleasePin. By default, `to` is the current revision and `from` the
+    /// revision before `to`.
     pub async fn revisions(
         &self,
         subject: &Subject,
@@ -185,14 +177,15 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         Ok(self.side(what, preview::objects(&rendered)))
     }
 
-    /// Compares the effective releases of two environments, each with its own settings.
+    /// Compares the effective releases of a component in two environments, each rendered with its own
+    /// settings.
     pub async fn environments(
         &self,
         component: &str,
         [from, to]: [&str; 2],
         notes: &mut Vec<String>,
     ) -> Result<Sides, CompareError> {
-        // A wrong name of an environment is reported before anything else.
+        // A wrong environment name is reported before the first slow step.
         let one = self.environment(component, from).await?.namespace;
         let other = self.environment(component, to).await?.namespace;
         let mut before = self.rendered(component, from, notes).await?;
@@ -211,9 +204,9 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         })
     }
 
-    /// Compares the rendered objects of an environment with the live objects. `context` gets the
-    /// name of a context of the kubeconfig, and returns a client for it and a text that describes
-    /// the connection.
+    /// Compares the rendered objects of an environment with the live objects of its data plane. `context` is
+    /// called with the name of a kubeconfig context, and returns a client and a text that describes the
+    /// connection.
     pub async fn live<F>(
         &self,
         component: &str,
@@ -252,9 +245,9 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         })
     }
 
-    /// Returns the client and the description of a data plane that is the control plane itself. The
-    /// files of a repository are no workloads. So for a repository, the data plane is the cluster
-    /// that the user named with a flag.
+    /// Returns the client and the description of a data plane that is the cluster of the control plane. A
+    /// repository contains no workloads, so there the data plane is the cluster that the user named with a
+    /// flag.
     fn own_plane(&self, reach: Reach<'_>, name: &str) -> Result<(Client, String), CompareError> {
         let Connection {
             client,
@@ -277,7 +270,7 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         }
     }
 
-    /// Compares the definitions of two releases, in any storage form.
+    /// Compares the definitions of two releases.
     pub async fn releases(
         &self,
         [from, to]: [&str; 2],
@@ -323,7 +316,7 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
         let found = pins.get_opt(&names::pin(component, environment)).await?;
         let asked = (component, environment);
-        // Different components and environments can give the same ReleasePin name.
+        // Different pairs of component and environment can give the same ReleasePin name.
         let found = found
             .filter(|pin| (pin.spec.component.as_str(), pin.spec.environment.as_str()) == asked);
         let Some(pin) = found else {
@@ -342,8 +335,7 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
     }
 }
 
-/// Returns the error about a revision whose release does not exist any more; this is no failure of the
-/// target.
+/// Converts the error of a revision whose release no longer exists, because the request itself did not fail.
 fn not_there(number: i64, error: PreviewError) -> CompareError {
     match error {
         PreviewError::Body(error)
@@ -355,8 +347,7 @@ fn not_there(number: i64, error: PreviewError) -> CompareError {
     }
 }
 
-/// Removes one namespace from the objects that have it, so that the objects of two environments can
-/// be paired.
+/// Removes a namespace from the objects that have it, so that the diff pairs the objects of two environments.
 fn leave_out(namespace: &str, objects: &mut [Value]) {
     for object in objects {
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
@@ -368,7 +359,7 @@ fn leave_out(namespace: &str, objects: &mut [Value]) {
     }
 }
 
-/// Returns definitions as objects; an addon that several instances use appears once.
+/// Returns definitions as objects. An addon with several instances appears once.
 fn objects(definitions: &Definitions) -> Vec<Value> {
     let addons = definitions
         .addons

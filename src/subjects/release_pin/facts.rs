@@ -1,4 +1,4 @@
-//! The facts of ReleasePin plans: the objects that the rules have read.
+//! The facts that plans for ReleasePins depend on.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -18,36 +18,32 @@ use crate::engine::plan::{Change, Fact};
 use crate::engine::repeat::repeat;
 use crate::engine::world::{Event, Key, World};
 
-/// A fact that a rule used.
+/// A value that a rule has read, see [`Fact`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum PinFact {
     /// A ReleasePin has this uid and generation, or does not exist.
     Pin {
-        /// The ReleasePin.
         key: Key,
-        /// The uid and generation; None if it does not exist.
+        /// The uid and the generation; None if the ReleasePin does not exist.
         is: Option<(String, i64)>,
     },
-    /// The GitOps tool that owns a ReleasePin.
+    /// A GitOps tool owns a ReleasePin, or no tool does.
     Owner {
-        /// The ReleasePin.
         key: Key,
-        /// The tool; None if no tool owns it.
+        /// The tool; None if no tool owns the ReleasePin.
         is: Option<GitOps>,
     },
-    /// The effective release of a ReleasePin, and whether it is ready.
+    /// A ReleasePin has this effective release, which is promoted to another environment.
     Source {
-        /// The ReleasePin.
         key: Key,
         /// The effective release.
         release: String,
-        /// Whether the release has to be ready.
+        /// Whether the release must be ready.
         ready: bool,
     },
-    /// The effective releases of a ReleasePin before and after the change. The fact becomes untrue
-    /// if a hold ends and another release becomes effective.
+    /// A ReleasePin has one effective release before the change and another after it. If a hold ends while
+    /// the plan is open, a different release may become effective, and the fact is no longer true.
     Effective {
-        /// The ReleasePin.
         key: Key,
         /// The effective release before the change; None if the change creates the ReleasePin.
         from: Option<String>,
@@ -58,39 +54,29 @@ pub enum PinFact {
         /// The effective release after the change.
         to: String,
     },
-    /// A release exists and is not bad.
+    /// A release exists, with this uid, and is not marked bad.
     Release {
-        /// The namespace and the name of the release.
         key: Key,
         /// The uid of the release.
         uid: String,
     },
-    /// An environment has this spec.
+    /// An Environment has this spec.
     Environment {
-        /// The namespace and the name of the environment.
         key: Key,
-        /// The spec that the plan was made with.
+        /// The spec at plan time.
         spec: EnvironmentSpec,
     },
-    /// The pipeline has a path from one environment to another.
+    /// The pipeline has a path from one environment to the other.
     Path {
-        /// The namespace of the pipeline.
         namespace: String,
-        /// The source environment.
         from: String,
-        /// The target environment.
         to: String,
     },
-    /// A namespace has at most one pipeline.
-    OnePipeline {
-        /// The namespace of the pipeline.
-        namespace: String,
-    },
-    /// No path leads to an environment.
+    /// The namespace has at most one pipeline.
+    OnePipeline { namespace: String },
+    /// No promotion path leads to an environment.
     First {
-        /// The namespace of the pipeline.
         namespace: String,
-        /// The name of the environment.
         environment: String,
     },
 }
@@ -205,13 +191,14 @@ impl Fact for PinFact {
     }
 }
 
-/// Returns the facts of a change that are [`PinFact`]s.
+/// Returns those facts of a change that are [`PinFact`]s.
 pub fn of(change: &Change) -> impl Iterator<Item = &PinFact> {
     let facts = change.facts.iter();
     facts.filter_map(|fact| (&**fact as &dyn std::any::Any).downcast_ref())
 }
 
-/// Returns the identity of a release, with uid and hash if known.
+/// Returns the reference to a release for plans and audit entries, with uid and hash if the read model has
+/// the release.
 pub fn identity(name: &str, release: Option<&ReleaseRow>) -> ContentRef {
     ContentRef {
         name: name.to_owned(),

@@ -1,20 +1,19 @@
-//! The ReleasePin as a kind of subject.
+//! Describes the ReleasePin as a kind of subject.
 
 use jiff::Timestamp;
 use kube::api::DynamicObject;
 
 use crate::api::ReleasePin;
-use crate::api::bowline::audit::{ContentRef, Detail, RELEASE_PIN};
+use crate::api::bowline::audit::{ContentRef, RELEASE_PIN};
 use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::connect::kinds;
 use crate::engine::audit::Live;
 use crate::engine::plan::Change;
 use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, dynamic};
 
-/// The path of the release in the releaseRef.
+/// The path of the release name in a ReleasePin.
 pub(crate) const RELEASE_REF: &[&str] = &["spec", "releaseRef", "name"];
 
-/// The kind ReleasePin.
 pub static KIND: Kind = Kind {
     name: RELEASE_PIN,
     prefixes: &["releasepin", "pin"],
@@ -31,11 +30,11 @@ pub static KIND: Kind = Kind {
         Capability::Undo,
     ],
     content,
-    detail,
+    release_ref: differing_release_ref,
     place,
 };
 
-/// Returns ReleasePins as subjects, for the verification of the audit trail.
+/// Returns ReleasePins in the form that the verification of the audit trail needs.
 pub fn live(pins: &[ReleasePin]) -> Vec<Live> {
     let live = |pin: &ReleasePin| Live {
         kind: &KIND,
@@ -44,7 +43,7 @@ pub fn live(pins: &[ReleasePin]) -> Vec<Live> {
     pins.iter().map(live).collect()
 }
 
-/// Returns the release that the releaseRef names after a change.
+/// Returns the release that the releaseRef of a ReleasePin names after a change.
 pub fn release_ref(change: &Change) -> &str {
     let name = change.field(RELEASE_REF);
     name.and_then(|name| name.as_str()).unwrap_or_default()
@@ -59,11 +58,8 @@ fn content(object: &DynamicObject, at: Timestamp, owned: bool) -> ContentRef {
     ContentRef::named(spec(object).release_at(at, owned))
 }
 
-fn detail(object: &DynamicObject, to: &ContentRef) -> Option<Detail> {
-    let named = spec(object).release_ref.name;
-    (to.name != named).then_some(Detail {
-        release_ref: Some(named),
-    })
+fn differing_release_ref(object: &DynamicObject, to: &ContentRef) -> Option<String> {
+    Some(spec(object).release_ref.name).filter(|named| *named != to.name)
 }
 
 fn place(object: &DynamicObject) -> (String, Option<String>) {

@@ -1,7 +1,9 @@
-//! The audit chain of the releases of one component: marks, collections, and restored releases.
-//! Entries have numbers. If two writers use the same number, one of them gets a conflict and reads
-//! the chain again. After a lost answer, the writer looks for the entry of its operation. The
-//! newest entry is found by a binary search, not by reading the chain.
+//! Writes the audit chain of the releases of one component: marks, deletions by gc, and releases that gc
+//! created again.
+//!
+//! Each entry has the next number. If two writers use the same number, one of them gets a conflict, reads the
+//! chain again and retries. If the server does not answer, the writer looks for an entry of its operation. It
+//! finds the newest entry by a binary search over the numbers.
 
 use jiff::Timestamp;
 use kube::Client;
@@ -13,20 +15,20 @@ use crate::engine::audit::{self, OnRelease, Recorder};
 use crate::engine::pages;
 use crate::engine::repeat::{is_ambiguous, pause, repeat};
 
-/// The largest number of attempts to get a number, while others write to the same chain.
+/// The largest number of attempts, because other writers may take the next number again and again.
 const ATTEMPTS: u32 = 100;
 
-/// The chain of one component.
+/// The audit chain of the releases of one component.
 pub struct Ledger {
     api: Api<AuditEntry>,
     component: String,
     by: String,
-    /// The newest entry, once it was found.
+    /// The newest entry; None if it was not looked up yet or does not exist.
     newest: Option<AuditEntry>,
 }
 
 impl Ledger {
-    /// Opens the chain of a component; `by` is our user name, according to the server.
+    /// Opens the chain of a component. `by` is the user name that the server knows.
     pub fn of(client: &Client, namespace: &str, component: &str, by: &str) -> Self {
         Self {
             api: Api::namespaced(client.clone(), namespace),
@@ -36,7 +38,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the recorded actions of an operation on a release, oldest first.
+    /// Returns the actions that the chain records for an operation on a release, oldest first.
     pub async fn recorded(
         &self,
         operation: &str,
@@ -48,14 +50,14 @@ impl Ledger {
         let of_operation = ListParams::default().fields(&format!("spec.operation={operation}"));
         let mut entries =
             repeat(|| pages::all(&self.api, of_operation.clone(), pages::PAGE)).await?;
-        // Ignore the hash: it may be known only later.
+        // The hash is not compared, because an older entry may not have it.
         let same = |other: &ContentRef| (&other.name, &other.uid) == (&release.name, &release.uid);
         entries.retain(|entry| self.is_ours(entry) && about(&entry.spec).is_some_and(same));
         entries.sort_by_key(|entry| entry.spec.revision);
         Ok(entries.iter().map(|entry| entry.spec.action).collect())
     }
 
-    /// Writes an entry, unless it already exists.
+    /// Writes an entry, unless the chain already has an entry of this operation.
     pub async fn complete(
         &mut self,
         done: &OnRelease<'_>,
@@ -75,11 +77,11 @@ impl Ledger {
         Ok(recorded.last() == Some(&done.action))
     }
 
-    /// Writes an entry exactly once, and retries until the result is known.
+    /// Writes an entry exactly once. Retries until the result is known.
     pub async fn write(&mut self, done: &OnRelease<'_>, now: Timestamp) -> Result<(), kube::Error> {
         let mut attempt = 0;
         loop {
-            // At the first attempt the entry cannot exist; later an earlier attempt may have written it.
+            // Only a retry can find an entry that an earlier attempt wrote.
             if attempt > 0 && self.is_written(done).await? {
                 return Ok(());
             }
@@ -100,7 +102,7 @@ impl Ledger {
                     return Ok(());
                 }
                 Err(error) if attempt >= ATTEMPTS => return Err(error),
-                // Another client has written this number.
+                // Another writer has taken this number.
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(error) if is_ambiguous(&error) => pause(attempt).await,
                 Err(error) => return Err(error),
@@ -113,8 +115,7 @@ impl Ledger {
         subject.kind == COMPONENT && subject.name == self.component
     }
 
-    /// Finds the newest entry by a binary search: doubles the step while an entry exists, then
-    /// halves it.
+    /// Finds the newest entry by a binary search: doubles the step while an entry exists, then halves it.
     async fn find_newest(&self) -> Result<Option<AuditEntry>, kube::Error> {
         let Some(mut last) = self.entry(1).await? else {
             return self.read_to_the_end().await;
@@ -139,13 +140,13 @@ impl Ledger {
         Ok(found.filter(|entry| self.is_ours(entry)))
     }
 
-    /// Finds the newest entry of a chain without entry 1: reads all entries. Such a chain is empty,
-    /// or retention has removed its start.
+    /// Finds the newest entry of a chain without entry 1 by reading all entries. Such a chain is empty, or
+    /// retention has removed its first entries.
     async fn read_to_the_end(&self) -> Result<Option<AuditEntry>, kube::Error> {
         let chain = format!("spec.subject.name={}", self.component);
         let chain = ListParams::default().fields(&chain);
         let mut entries = pages::all(&self.api, chain, pages::PAGE).await?;
-        // A ReleasePin may have the name of a component, and the list contains its entries too.
+        // The list also has the entries of a ReleasePin with the same name as the component.
         entries.retain(|entry| self.is_ours(entry));
         let chains = audit::chains(&entries);
         let newest = chains.first().and_then(|chain| chain.newest());
@@ -153,7 +154,7 @@ impl Ledger {
     }
 }
 
-/// Returns whether a text can be the id of an operation; an annotation can contain any text.
+/// Returns whether a text has the form of an operation id. An annotation can contain any text.
 pub(super) fn is_operation(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=253).contains(&text.len()) && text.chars().all(plain)

@@ -1,4 +1,4 @@
-//! The lookups of the tables of ReleasePins, releases and snapshots.
+//! Lookups in the read model: ReleasePins, releases and snapshots.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -10,12 +10,11 @@ use super::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::engine::world::{Key, Source, World};
 
 impl World {
-    /// Returns a ReleasePin by name.
     pub fn pin(&self, key: &Key) -> Option<&Pin> {
         self.release_pins().pins.get(key)
     }
 
-    /// Returns the ReleasePin of a component in an environment.
+    /// Returns the ReleasePin of a component in an environment; None if the component is not deployed there.
     pub fn pin_of(&self, component: &Key, environment: &str) -> Option<&Pin> {
         let name = self
             .release_pins()
@@ -29,7 +28,7 @@ impl World {
         })
     }
 
-    /// Returns the ReleasePins of a component, by the names of their environments.
+    /// Returns the ReleasePins of a component, sorted by environment.
     pub fn pins_of(&self, component: &Key) -> impl Iterator<Item = &Pin> {
         let of_component = self.release_pins().components.get(component);
         let names = of_component
@@ -44,7 +43,6 @@ impl World {
         })
     }
 
-    /// Returns a release by name.
     pub fn release(&self, key: &Key) -> Option<&ReleaseRow> {
         self.release_pins().releases.get(key)
     }
@@ -64,12 +62,11 @@ impl World {
         })
     }
 
-    /// Returns all releases, in no order.
     pub fn all_releases(&self) -> impl Iterator<Item = &ReleaseRow> {
         self.release_pins().releases.iter().map(|(_, row)| row)
     }
 
-    /// Returns the releases without a component, by name.
+    /// Returns the releases without a component label, sorted by name.
     pub fn unowned_releases(&self) -> impl Iterator<Item = &ReleaseRow> {
         self.release_pins()
             .unowned
@@ -77,17 +74,15 @@ impl World {
             .filter_map(|key| self.release_pins().releases.get(key))
     }
 
-    /// Returns a snapshot by name.
     pub fn snapshot(&self, key: &Key) -> Option<&SnapshotRow> {
         self.release_pins().snapshots.get(key)
     }
 
-    /// Returns all snapshots, in no order.
     pub fn all_snapshots(&self) -> impl Iterator<Item = &SnapshotRow> {
         self.release_pins().snapshots.iter().map(|(_, row)| row)
     }
 
-    /// Returns the snapshots of a component, by environment, newest first.
+    /// Returns the snapshots of a component: for each environment, the newest first.
     pub fn snapshots_of(&self, component: &Key) -> impl Iterator<Item = (&str, Vec<&SnapshotRow>)> {
         let of_component = self.release_pins().components.get(component);
         let by_environment = of_component.into_iter().flat_map(|found| &found.snapshots);
@@ -103,13 +98,13 @@ impl World {
         })
     }
 
-    /// Returns the names of the ReleasePins that name a release; the release may not exist.
+    /// Returns the names of the ReleasePins that name a release. The release need not exist.
     pub fn pins_naming(&self, release: &Key) -> impl Iterator<Item = &str> {
         let named = self.release_pins().named_by.get(release);
         named.into_iter().flatten().map(|name| &**name)
     }
 
-    /// Returns the component of an object.
+    /// Returns the component that an object belongs to; None if it belongs to none.
     pub fn component_of(&self, source: Source, key: &Key) -> Option<&Arc<str>> {
         match source {
             Source::RELEASE_PINS => self.pin(key).map(|pin| &pin.component),
@@ -119,14 +114,15 @@ impl World {
         }
     }
 
-    /// Returns the namespaces that have a component, an environment or a pipeline.
+    /// Returns the namespaces with a component, an Environment or a pipeline.
     pub fn namespaces(&self) -> BTreeSet<&Arc<str>> {
         let components = self.release_pins().components.keys();
         let components = components.map(|key| &key.namespace);
         components.chain(self.pipeline_namespaces()).collect()
     }
 
-    /// Returns the environments of the ReleasePins of a namespace; an environment may not exist.
+    /// Returns the environments that the ReleasePins of a namespace name. The Environment objects need not
+    /// exist.
     pub fn pinned_environments(&self, namespace: &str) -> BTreeSet<&Arc<str>> {
         let here = self.release_pins().components.iter();
         let here = here.filter(|(key, _)| &*key.namespace == namespace);
@@ -134,12 +130,10 @@ impl World {
             .collect()
     }
 
-    /// Returns whether a component has a ReleasePin, a release or a snapshot.
     pub fn has_component(&self, component: &Key) -> bool {
         self.release_pins().components.contains_key(component)
     }
 
-    /// Returns all ReleasePins, in no order.
     pub fn all_pins(&self) -> impl Iterator<Item = &Pin> {
         self.release_pins().pins.iter().map(|(_, row)| row)
     }
@@ -149,8 +143,8 @@ impl World {
         self.release_pins().components.keys()
     }
 
-    /// Returns how many releases a ReleasePin is behind another; None if one of the two releases does not
-    /// exist.
+    /// Returns how many releases the effective release of `pin` is behind that of `ahead`; None if one of the
+    /// releases does not exist.
     pub fn behind(&self, pin: &Pin, ahead: &Pin, now: Timestamp) -> Option<usize> {
         let component = Key {
             namespace: pin.key.namespace.clone(),
@@ -160,9 +154,8 @@ impl World {
         self.releases_between(&component, own, other)
     }
 
-    /// Counts the steps from the release `one` to the newer release `other` of the same component, such as 1
-    /// if `other` is the next release. Returns 0 if `one` is the newer one, and None if one of them does not
-    /// exist.
+    /// Returns how many releases of a component lie between `one` and the newer `other`: 1 if `other` is the
+    /// next release. Returns 0 if `one` is newer, and None if one of them does not exist.
     pub fn releases_between(&self, component: &Key, one: &str, other: &str) -> Option<usize> {
         let releases = &self.release_pins().components.get(component)?.releases;
         let place = |wanted: &str| {

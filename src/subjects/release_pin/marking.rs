@@ -1,7 +1,7 @@
-//! Marks releases bad or good, and writes the audit entry.
+//! Marks a release bad or good, and writes the audit entry.
 //!
-//! The mark is an annotation of the release, with its operation and everything that the audit entry
-//! needs. A client that finds the entry missing writes it before it changes the release.
+//! The mark is an annotation of the release. It contains the operation and all values of the audit entry. If
+//! the entry is missing, the next client that changes the release writes it first.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, Patch, PatchParams};
@@ -18,46 +18,46 @@ use crate::engine::audit::OnRelease;
 use crate::engine::repeat::{is_ambiguous, pause, repeat};
 use crate::engine::whoami::Clock;
 
-/// The number of attempts to write a mark. An attempt fails if a claim changes the release at the same time.
+/// The largest number of attempts to write a mark. An attempt fails if another client writes the release at
+/// the same time, for example a claim.
 const ATTEMPTS: u32 = 20;
 
-/// The reason why a release is not marked.
+/// The reason why marking a release failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MarkError {
-    /// The release does not exist any more.
+    /// The release no longer exists.
     #[error("release {0} no longer exists, so nothing was changed")]
     Gone(String),
-    /// Somebody has removed the mark in the meantime.
+    /// Somebody removed the mark after plan time.
     #[error("the mark of release {0} was removed in the meantime, so nothing was changed")]
     Removed(String),
-    /// Somebody else has marked the release in the meantime.
+    /// Somebody else marked the release after plan time.
     #[error("release {release} was marked {verdict} by {by} at {at}, so nothing was changed")]
     Stale {
-        /// The name of the release.
         release: String,
-        /// The other mark.
+        /// The verdict of the other mark: `bad` or `good`.
         verdict: &'static str,
-        /// The other user.
+        /// The user who set the other mark.
         by: String,
         /// The time of the other mark.
         at: jiff::Timestamp,
     },
-    /// A request failed.
+    /// A request to the server failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
 }
 
-/// The result of a mark.
+/// The result of marking a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marked {
-    /// The release is marked, and the audit entry is written.
+    /// The release is marked, and the audit entry exists.
     Done,
-    /// The release is marked, but its audit entry could not be written; the next mark or collection of
-    /// the release writes it.
+    /// The release is marked, but the audit entry could not be written. The next mark or gc of the release
+    /// writes it. Contains the error.
     Unrecorded(String),
 }
 
-/// Marks a release as planned; `by` is our user name, according to the server.
+/// Marks a release as planned. `by` is the user name that the server knows.
 pub async fn mark(
     client: &Client,
     plan: &Marking,
@@ -89,7 +89,7 @@ pub async fn mark(
         if verdict(&found) != plan.was {
             return Err(stale(name, standing));
         }
-        // The previous mark needs its audit entry before the next mark.
+        // The audit entry of the previous mark must exist before the next mark.
         record(&mut ledger, &found, by).await?;
         let patch = Patch::Merge(json!({"metadata": {
             "uid": found.metadata.uid,
@@ -104,7 +104,7 @@ pub async fn mark(
                 return Ok(recorded(&mut ledger, &found, by).await);
             }
             Err(error) if attempt >= ATTEMPTS => return Err(error.into()),
-            // Another client wrote the release in the meantime, or it is deleted.
+            // Another client wrote or deleted the release after the read. The next attempt reads it again.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) if is_ambiguous(&error) => pause(attempt).await,
             Err(error) => return Err(error.into()),
@@ -131,7 +131,7 @@ fn stale(name: &str, standing: Option<Mark>) -> MarkError {
     }
 }
 
-/// Returns the word for a verdict.
+/// Returns the verdict as a word: `bad` or `good`.
 pub fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Bad => "bad",
@@ -139,25 +139,25 @@ pub fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Returns the mark of a release, as in the read model.
+/// Returns the verdict on a release, computed as in the read model.
 fn verdict(release: &Release) -> Option<Verdict> {
     let mark = release.annotations().get(labels::MARK);
     mark.map(|mark| Verdict::of_mark(mark))
 }
 
-/// Parses the mark of a release; None if it is unreadable, because then the engine did not write it.
+/// Parses the mark of a release; None if the engine did not write it, so that it cannot be parsed.
 fn standing(release: &Release) -> Option<Mark> {
     let mark = release.annotations().get(labels::MARK)?;
     serde_json::from_str(mark).ok()
 }
 
-/// Writes the audit entry of a release's mark, if it is missing.
+/// Writes the audit entry of the mark on a release, if the entry is missing.
 pub(super) async fn record(
     ledger: &mut Ledger,
     release: &Release,
     by: &str,
 ) -> Result<(), kube::Error> {
-    // A mark without an operation was not set by the engine, so its author is not certain.
+    // The engine did not write this mark, so its author is unknown and there is no entry to write.
     let Some(mark) = standing(release) else {
         return Ok(());
     };

@@ -1,8 +1,7 @@
-//! The matrix of components and environments, and the content of its cells.
+//! Computes the matrix of components and environments: its columns and its cells.
 //!
-//! All outputs use this one computation. A cell borrows from the read model, so that the visible cells
-//! cost almost nothing to build for each frame. The module [`super::past`] builds the same cells for a
-//! past time.
+//! All front ends and outputs use these functions. A cell borrows from the read model, so the terminal UI can
+//! build the visible cells for every frame. [`super::past`] builds the same cells for a past time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,18 +18,17 @@ use crate::engine::production;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::rows::{Move, Pin};
 
-/// The columns of the matrix: the environments in the order of the pipeline, then the others by
-/// name.
+/// The columns of the matrix: first the environments in the order of the pipeline, then the others by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
     names: Vec<Arc<str>>,
     lanes: BTreeMap<Arc<str>, Lane>,
 }
 
-/// The properties of each column in one namespace.
+/// The properties of all columns in one namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Lane {
-    /// For each column, the first column that has a promotion path to it; None if no column has one.
+    /// For each column, the first column with a promotion path to it; None if there is no such column.
     before: Vec<Option<usize>>,
     production: Vec<bool>,
     first: Vec<bool>,
@@ -38,15 +36,16 @@ struct Lane {
 }
 
 impl Columns {
-    /// Reads the columns of a namespace, or of all namespaces, from the read model.
+    /// Returns the columns for one namespace, or for all namespaces.
     ///
-    /// The environments of a pipeline with a cycle are sorted by name. If a namespace has several
-    /// pipelines, the first by name gives the order. [`Columns::faults`] reports both faults.
+    /// If the pipeline has a cycle, its environments are sorted by name. If a namespace has several
+    /// pipelines, the first by name is used. [`Columns::faults`] reports both faults.
     pub fn of(world: &World, namespace: Option<&str>) -> Self {
         Self::including(world, namespace, std::iter::empty())
     }
 
-    /// Reads the columns like [`Columns::of`], and adds environments that the read model does not have.
+    /// Returns the columns like [`Columns::of`], with additional environments that the read model does not
+    /// have.
     pub fn including<'n>(
         world: &World,
         namespace: Option<&str>,
@@ -115,18 +114,16 @@ impl Columns {
         }
     }
 
-    /// Returns the names of the environments.
     pub fn names(&self) -> &[Arc<str>] {
         &self.names
     }
 
-    /// Returns the column of an environment.
+    /// Returns the index of the column of an environment.
     pub fn position(&self, environment: &str) -> Option<usize> {
         self.names.iter().position(|name| **name == *environment)
     }
 
-    /// Returns the column that promotes to another column in a namespace; if there are several, the
-    /// first.
+    /// Returns the column with a promotion path to `column` in a namespace; the first if there are several.
     pub fn before(&self, namespace: &str, column: usize) -> Option<usize> {
         *self.lanes.get(namespace)?.before.get(column)?
     }
@@ -137,13 +134,12 @@ impl Columns {
         lane.is_some_and(|lane| lane.production.get(column) == Some(&true))
     }
 
-    /// Returns whether a column is a first environment of the pipeline.
+    /// Returns whether a column is a first environment of the pipeline of a namespace.
     pub fn is_first(&self, namespace: &str, column: usize) -> bool {
         let lane = self.lanes.get(namespace);
         lane.is_some_and(|lane| lane.first.get(column) == Some(&true))
     }
 
-    /// Returns the faults of the pipelines, by namespace.
     pub fn faults(&self) -> impl Iterator<Item = &PipelineFault> {
         self.lanes.values().filter_map(|lane| lane.fault.as_ref())
     }
@@ -152,20 +148,18 @@ impl Columns {
 /// The health of a ReleasePin, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Health {
-    /// The effective release is ready.
     Ready,
     /// The health of the effective release is unknown.
     Unknown,
-    /// The rollout is not finished.
+    /// The rollout has not ended.
     Progressing,
     /// The effective release does not exist.
     Missing,
-    /// The rollout has failed.
     Degraded,
 }
 
 impl Health {
-    /// All values, from best to worst.
+    /// All variants, from best to worst.
     pub const ALL: [Health; 5] = [
         Self::Ready,
         Self::Unknown,
@@ -174,8 +168,8 @@ impl Health {
         Self::Degraded,
     ];
 
-    /// Reads the Ready condition of a ReleasePin, if the condition is about the release that is effective
-    /// at `now`; unknown if it is about another release.
+    /// Returns the health from the Ready condition of a ReleasePin. Unknown if the condition is about another
+    /// release than the one that is effective at `now`.
     pub fn told(pin: &Pin, now: Timestamp) -> Self {
         match pin.judged(now) {
             Some(ready) if &*ready.status == "True" => Self::Ready,
@@ -185,7 +179,7 @@ impl Health {
         }
     }
 
-    /// Returns the word for the health.
+    /// Returns the health as text for the user.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "Ready",
@@ -196,23 +190,21 @@ impl Health {
         }
     }
 
-    /// Returns whether a user has to act.
+    /// Returns whether somebody must repair something.
     pub fn is_fault(self) -> bool {
         matches!(self, Self::Missing | Self::Degraded)
     }
 }
 
-/// The progress of a rollout.
+/// How many replicas of a rollout are ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The number of ready replicas.
     pub ready: u32,
-    /// The number of all replicas.
     pub of: u32,
 }
 
 impl Progress {
-    /// Parses `2 of 5 ready` in a message.
+    /// Parses a message that contains a text like `2 of 5 ready`.
     pub fn find(message: &str) -> Option<Self> {
         message.match_indices(" of ").find_map(|(at, words)| {
             let before = message.get(..at)?;
@@ -232,63 +224,60 @@ impl std::fmt::Display for Progress {
     }
 }
 
-/// The last good release, which a rollback would restore.
+/// The last good release, which a rollback restores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Good<'a> {
-    /// The name of the release.
     pub release: &'a str,
-    /// The release in short form, for a cell.
+    /// The short name of the release, as the matrix shows it.
     pub label: &'a str,
-    /// The revision with this release.
+    /// The revision that made this release effective.
     pub revision: i64,
-    /// The time at which the revision started.
+    /// The time at which that revision became current.
     pub since: Timestamp,
-    /// The time at which the revision was replaced.
+    /// The time at which another revision replaced it; None if none has.
     pub until: Option<Timestamp>,
 }
 
-/// The release of a component in an environment, as a cell shows it.
+/// A cell of the matrix: the release of a component in an environment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell<'a> {
-    /// The effective release.
+    /// The name of the effective release.
     pub release: &'a str,
-    /// The version, or the name if there is no version.
+    /// The version of the release, or else its name.
     pub version: &'a str,
-    /// The short name: the version, or the name without the component's name.
+    /// The short name of the release: its version, or its name without the component.
     pub label: &'a str,
-    /// The health according to the controller.
+    /// The health that the controller reports.
     pub told: Health,
     /// Whether the release does not exist.
     pub missing: bool,
-    /// Whether the release is marked bad.
+    /// Whether somebody marked the release bad.
     pub bad: bool,
-    /// The progress of the rollout, while it is not ready.
+    /// The progress of the rollout; None if the ReleasePin is ready or the controller reports no progress.
     pub progress: Option<Progress>,
-    /// The reason and the message of the Ready condition, if the ReleasePin fails.
+    /// The reason and the message of the Ready condition; None if the ReleasePin has not failed.
     pub reason: Option<(&'a str, &'a str)>,
-    /// How many releases the previous environment is ahead; None if the component is not deployed
-    /// there, or if one of the two releases does not exist.
+    /// How many releases the previous environment is ahead; None if the component is not deployed there, or
+    /// if one of the two releases does not exist.
     pub behind: Option<usize>,
-    /// The holds, including expired holds.
+    /// The holds, with the expired ones.
     pub holds: &'a [Hold],
     /// The number of active holds.
     pub held: usize,
-    /// The time since which the release is effective, if known.
+    /// The time since which the release is effective; None if it is unknown.
     pub since: Option<Timestamp>,
-    /// The time of the last change of the Ready condition; None if no condition is about the
-    /// release.
+    /// The time of the last change of the Ready condition; None if the condition is about another release.
     pub turned: Option<Timestamp>,
-    /// The GitOps tool that owns the ReleasePin.
+    /// The GitOps tool that owns the ReleasePin; None if no tool owns it.
     pub gitops: Option<GitOps>,
-    /// The release in the releaseRef; None if it is the effective release.
+    /// The release that the releaseRef names; None if this release is effective.
     pub wanted: Option<&'a str>,
-    /// The last good release; None if there is none, or if the cell was built without it.
+    /// The last good release; None if there is none, or if [`glance`] built the cell.
     pub good: Option<Good<'a>>,
 }
 
 impl Cell<'_> {
-    /// Returns the health: Missing if the release does not exist, or else the health according to
-    /// the controller.
+    /// Returns Missing if the release does not exist; otherwise the health that the controller reports.
     pub fn health(&self) -> Health {
         match self.missing {
             true => Health::Missing,
@@ -296,19 +285,17 @@ impl Cell<'_> {
         }
     }
 
-    /// Returns the number of expired holds.
     pub fn expired(&self) -> usize {
         self.holds.len().saturating_sub(self.held)
     }
 
-    /// Returns the time of the last change of the release or the health.
+    /// Returns the time of the newest change of the release or of its health.
     pub fn changed(&self) -> Option<Timestamp> {
         self.since.max(self.turned)
     }
 }
 
-/// Returns a cell of the matrix; None if the component is not deployed in the environment of the
-/// column.
+/// Returns the cell of a component in a column; None if the component is not deployed there.
 pub fn cell<'w>(
     world: &'w World,
     columns: &Columns,
@@ -323,7 +310,7 @@ pub fn cell<'w>(
     Some(cell)
 }
 
-/// Returns a cell without the last good release, which needs more time than the rest of the cell.
+/// Returns a cell without the last good release, which is slow to compute.
 pub fn glance<'w>(
     world: &'w World,
     columns: &Columns,
@@ -363,7 +350,7 @@ pub fn glance<'w>(
     }
 }
 
-/// Returns the row of a component: one cell per column.
+/// Returns the cells of a component, one per column.
 pub fn row<'w>(
     world: &'w World,
     columns: &Columns,
@@ -375,7 +362,7 @@ pub fn row<'w>(
         .collect()
 }
 
-/// Returns the last good release.
+/// Returns the last good release of a ReleasePin.
 pub fn good<'w>(world: &'w World, pin: &'w Pin, now: Timestamp) -> Option<Good<'w>> {
     let found = rollback::last_good(world, pin, now)?;
     let component = Key {
@@ -391,12 +378,12 @@ pub fn good<'w>(world: &'w World, pin: &'w Pin, now: Timestamp) -> Option<Good<'
     })
 }
 
-/// Returns the short name of a release: its version, or its name without the component's name.
+/// Returns the short name of a release: its version, or its name without the component.
 pub fn label<'w>(world: &'w World, component: &Key, release: &'w str) -> &'w str {
     Named::of(world, component, release).label
 }
 
-/// The values that the read model has for a release, found by the name of the release.
+/// The values of the read model for a release name; the release need not exist.
 pub(super) struct Named<'w> {
     pub(super) version: Option<&'w str>,
     pub(super) label: &'w str,
@@ -411,7 +398,7 @@ impl<'w> Named<'w> {
             name: release.into(),
         });
         let version = row.and_then(|row| row.version.as_deref());
-        // Until the first list is complete, no release is reported as missing.
+        // While the first list of releases runs, no release counts as missing.
         let listed = *world.freshness(Source::RELEASES) != Freshness::Loading;
         Self {
             version,
@@ -422,15 +409,15 @@ impl<'w> Named<'w> {
     }
 }
 
-/// Returns the name of a release without the component's name.
+/// Returns the name of a release without the name of its component.
 fn short<'n>(release: &'n str, component: &str) -> &'n str {
     let rest = release.strip_prefix(component);
     let rest = rest.and_then(|rest| rest.strip_prefix('-'));
     rest.filter(|rest| !rest.is_empty()).unwrap_or(release)
 }
 
-/// Returns the time since which a release runs. A hold on the release also makes a revision, so
-/// this is the start of the last run of revisions with the release.
+/// Returns the time since which a release is effective. A hold on this release makes another revision with
+/// the same release, so the result is the start of the last run of such revisions.
 fn since(moves: &[Move], release: &str) -> Option<Timestamp> {
     let last = moves.iter().rev();
     let run = last.take_while(|ran| *ran.release == *release);

@@ -1,4 +1,4 @@
-//! ReleasePins: the release of a component in an environment, and the actions that change it.
+//! ReleasePins: which release of a component runs in an environment, and the actions that change it.
 
 pub mod actions;
 pub mod catalog;

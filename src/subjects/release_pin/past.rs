@@ -1,8 +1,8 @@
-//! The matrix at a past time, from the audit entries and the recorded health of revisions.
+//! The matrix at a past time, computed from audit entries and from the outcomes in the status of ReleasePins.
 //!
-//! AuditEntries contain the effective release and the holds; the status of a ReleasePin says whether a
-//! release was healthy when it was replaced. Nothing is guessed: without a record a cell is unknown, and
-//! a time before the first record is reported as such.
+//! An AuditEntry has the effective release and the holds; an outcome says whether a release was healthy when
+//! another replaced it. Nothing is guessed: a cell without a record is unknown, and a time before the first
+//! record is reported as such.
 
 mod then;
 
@@ -23,40 +23,37 @@ use crate::subjects::release_pin::rows::{Move, Pin};
 
 pub use then::{Recorded, Then};
 
-/// The recorded history of ReleasePins and releases.
+/// The recorded history of all ReleasePins and of the marks on releases.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     changes: Vec<Change>,
     pins: BTreeMap<Key, BTreeMap<Arc<str>, History>>,
-    /// The times at which releases were marked: true for bad, false for good.
+    /// For each release, the times of its marks: true for bad, false for good.
     marks: HashMap<Key, Vec<(Timestamp, bool)>>,
 }
 
-/// A recorded change.
+/// A recorded change of a ReleasePin, or a recorded action on a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The time; never before the previous change of the same chain, even if its clock was wrong.
+    /// The time of the change. If the entry has an earlier time than the entry before it, it is that entry's
+    /// time.
     pub at: Timestamp,
-    /// The namespace and the name of the component.
     pub component: Key,
-    /// The environment; None for a change of a release.
+    /// The environment; None for an action on a release.
     pub environment: Option<Arc<str>>,
-    /// The action; None if only the health of the revision is recorded.
+    /// The action; None if only an outcome records the change.
     pub action: Option<Action>,
-    /// The user, according to the server.
+    /// The user, by the name that the server knows; None if it is not recorded.
     pub actor: Option<String>,
-    /// The effective release before the change.
     pub from: Option<String>,
-    /// The effective release after the change, or the marked release.
+    /// The effective release after the change; for an action on a release, that release.
     pub to: Option<String>,
-    /// The reason that the user gave.
     pub reason: Option<String>,
-    /// The revision that the change made.
     pub revision: i64,
 }
 
 impl Change {
-    /// Returns whether the effective release changes.
+    /// Returns whether the change made another release effective.
     pub fn moves(&self) -> bool {
         self.environment.is_some() && self.to.is_some() && self.from != self.to
     }
@@ -65,34 +62,34 @@ impl Change {
 /// The recorded states of one ReleasePin.
 #[derive(Clone, Debug, Default)]
 struct History {
-    /// The states by time.
+    /// The states, sorted by time.
     states: Vec<State>,
 }
 
-/// The state of a ReleasePin from a time on.
+/// The state of a ReleasePin that started at the time `at`.
 #[derive(Clone, Debug)]
 struct State {
     at: Timestamp,
     /// The uid of the ReleasePin; None if it is not recorded.
     uid: Option<Box<str>>,
     revision: i64,
-    /// The release in the releaseRef; None if it is not recorded.
+    /// The release that the releaseRef names; None if it is not recorded.
     reference: Option<String>,
     holds: Vec<Hold>,
-    /// The effective release before this state; used only for the first state.
+    /// The effective release before this state. Only the first state of a history uses it.
     before: Option<String>,
     change: usize,
 }
 
 impl Past {
-    /// Builds the history from audit entries and ReleasePins.
+    /// Builds the history from audit entries, and from the outcomes of the ReleasePins in the read model.
     pub fn of(entries: &[AuditEntry], world: &World) -> Self {
         let mut found: Vec<(Change, Option<State>)> = Vec::new();
         let mut recorded: BTreeSet<(Key, Option<&str>, i64)> = BTreeSet::new();
         for chain in chains(entries) {
             let mut latest = Timestamp::MIN;
             for entry in chain.all() {
-                // A checkpoint is written long after the entries that it replaces.
+                // A checkpoint records no change; it replaces older entries.
                 if entry.spec.checkpoint.is_some() {
                     continue;
                 }
@@ -112,7 +109,7 @@ impl Past {
         for pin in pins {
             let mut before: Option<&Move> = None;
             for ran in &pin.moves {
-                // A deleted ReleasePin of the same name had its own revisions.
+                // A deleted ReleasePin of the same name had its own revision numbers.
                 let mut uids = [None, Some(&*pin.uid)].into_iter();
                 let is_recorded =
                     uids.any(|uid| recorded.contains(&(pin.key.clone(), uid, ran.generation)));
@@ -122,7 +119,7 @@ impl Past {
                 before = Some(ran);
             }
         }
-        // The sort is stable: changes at the same time keep the order of their chain.
+        // The sort is stable, so changes with the same time stay in the order of their chain.
         found.sort_by_key(|(change, _)| change.at);
         let mut past = Self::default();
         for (change, state) in found {
@@ -159,25 +156,25 @@ impl Past {
         &self.changes
     }
 
-    /// Returns the time of the first record.
+    /// Returns the time of the first recorded change; None if nothing is recorded.
     pub fn begins(&self) -> Option<Timestamp> {
         self.changes.first().map(|change| change.at)
     }
 
-    /// Returns the time of the last change before a time.
+    /// Returns the time of the last change before `moment`.
     pub fn before(&self, moment: Timestamp) -> Option<Timestamp> {
         let after = self.changes.partition_point(|change| change.at < moment);
         let last = self.changes.get(after.checked_sub(1)?)?;
         Some(last.at)
     }
 
-    /// Returns the time of the first change after a time.
+    /// Returns the time of the first change after `moment`.
     pub fn after(&self, moment: Timestamp) -> Option<Timestamp> {
         let after = self.changes.partition_point(|change| change.at <= moment);
         self.changes.get(after).map(|change| change.at)
     }
 
-    /// Returns the changes at exactly this time.
+    /// Returns the changes at exactly the time `moment`.
     pub fn at(&self, moment: Timestamp) -> &[Change] {
         let from = self.changes.partition_point(|change| change.at < moment);
         let to = self.changes.partition_point(|change| change.at <= moment);
@@ -196,7 +193,7 @@ impl Past {
         here.flat_map(|(_, of_component)| of_component.keys().map(|name| &**name))
     }
 
-    /// Returns the matrix at a time.
+    /// Returns the matrix at a past time.
     pub fn then<'p>(
         &'p self,
         world: &'p World,
@@ -213,9 +210,9 @@ impl Past {
 }
 
 impl History {
-    /// Returns the time of the last recorded change of the ReleasePin that existed before a time, if the
-    /// ReleasePin was deleted after that change and before the next one. A deletion itself is not
-    /// recorded.
+    /// Returns the time of the last recorded change of a ReleasePin that was deleted before the next recorded
+    /// change; None if the ReleasePin was not deleted. The audit trail does not record the deletion itself,
+    /// so its exact time is unknown.
     fn deleted_after(&self, moment: Timestamp, pin: Option<&Pin>) -> Option<Timestamp> {
         let state = self.at(moment).filter(|state| state.at < moment)?;
         let next = self.states.get(self.until(moment).len());
@@ -231,7 +228,7 @@ impl History {
         self.until(moment).last()
     }
 
-    /// Returns the states until a time, oldest first.
+    /// Returns the states that started until `moment`, oldest first.
     fn until(&self, moment: Timestamp) -> &[State] {
         let after = self.states.partition_point(|state| state.at <= moment);
         self.states.get(..after).unwrap_or_default()
@@ -239,17 +236,18 @@ impl History {
 }
 
 impl State {
-    /// Returns whether this state can belong to the ReleasePin that exists now.
+    /// Returns whether this can be a state of the ReleasePin that exists now, by uid.
     fn is_of(&self, pin: &Pin) -> bool {
         self.uid.as_deref().is_none_or(|uid| *uid == *pin.uid)
     }
 
-    /// Returns whether two states can belong to the same ReleasePin.
+    /// Returns whether two states can belong to the same ReleasePin, by uid.
     fn is_like(&self, other: &State) -> bool {
         self.uid.is_none() || other.uid.is_none() || self.uid == other.uid
     }
 
-    /// Returns the release that was effective at a time in this state.
+    /// Returns the effective release of this state at `moment`. `owned` says whether a GitOps tool owns the
+    /// ReleasePin.
     fn release(&self, moment: Timestamp, owned: bool) -> Option<&str> {
         let active = self
             .holds
@@ -259,7 +257,7 @@ impl State {
     }
 }
 
-/// Builds a change from an entry; None if the component or the environment is unknown.
+/// Converts an audit entry to a change; None if the component or the environment is unknown.
 fn change(entry: &AuditEntry, at: Timestamp, world: &World) -> Option<Change> {
     let spec = &entry.spec;
     let namespace = entry.namespace().unwrap_or_default();
@@ -291,18 +289,14 @@ fn state(entry: &AuditEntry, change: &Change) -> State {
         at: change.at,
         uid: entry.spec.subject.uid.as_deref().map(Into::into),
         revision: change.revision,
-        reference: entry
-            .spec
-            .release_ref()
-            .map(str::to_owned)
-            .or(change.to.clone()),
+        reference: entry.spec.release_ref.clone().or(change.to.clone()),
         holds: entry.spec.holds.clone(),
         before: change.from.clone(),
         change: 0,
     }
 }
 
-/// Builds a change from a revision of which only the health is recorded.
+/// Converts an outcome without an audit entry to a change.
 fn unrecorded(pin: &Pin, before: Option<&Move>, ran: &Move) -> (Change, Option<State>) {
     let from = before.map(|before| before.release.to_string());
     let to = Some(ran.release.to_string());
@@ -311,7 +305,7 @@ fn unrecorded(pin: &Pin, before: Option<&Move>, ran: &Move) -> (Change, Option<S
         uid: Some(pin.uid.clone()).filter(|uid| !uid.is_empty()),
         revision: ran.generation,
         reference: to.clone(),
-        // A hold that exists now and started before this time existed at this time too.
+        // A hold that exists now and was placed before this time was active at this time.
         holds: match ran.until {
             None => pin
                 .holds

@@ -1,8 +1,7 @@
-//! The steps from a user's order to a plan, which both front ends share.
+//! The steps from an order of the user to a plan, which both front ends share.
 //!
-//! The planners of the actions are pure functions. This module fetches their input, and creates the
-//! release that a plan needs before it can be applied. Nothing here asks the user or prints: notes
-//! for the user are returned.
+//! The planner of each action is a pure function. This module fetches its input, and creates the release that
+//! a plan needs before it is applied. It does not ask the user or print; it returns notes for the user.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -35,46 +34,40 @@ use crate::resolve::git::Git;
 use crate::subjects::release_pin::facts::PinFact;
 use crate::subjects::release_pin::rows::ReleaseRow;
 
-/// A user's order to change ReleasePins.
+/// A request of the user to change ReleasePins.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// Deploy a release to an environment without a promotion path into it.
+    /// Deploy a release to an environment. Without `skip_path`, only to a first environment of the pipeline.
     Deploy {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The release; None for a new release of the current definitions.
+        /// The name of the release; None creates a new release from the current definitions.
         release: Option<String>,
-        /// Whether the environment may have a promotion path into it.
+        /// Whether the user accepts an environment that a promotion path leads to.
         skip_path: bool,
     },
-    /// Promote the effective release of one environment to the next.
+    /// Promote the effective releases of components from one environment to another.
     Promote(Promote),
     /// Roll back to an earlier release.
     Rollback {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The target of the rollback.
+        /// The release or revision to restore.
         to: Target,
-        /// Whether to place a hold.
+        /// Whether the rollback also places a hold.
         hold: bool,
     },
-    /// Place a hold.
     Pin(PinHold),
-    /// Remove a hold.
     Unpin(Unpin),
-    /// Reverse the last action.
+    /// Reverse the last action on a ReleasePin.
     Undo(Undo),
     /// The same verb on several ReleasePins, as one plan.
     Set(Vec<Order>),
 }
 
 impl Order {
-    /// Returns whether the order restores an earlier state of a ReleasePin, or changes only its
-    /// holds. The write of such an order does not wait for a remote.
+    /// Returns whether the order is part of the repair of an incident: it restores an earlier state, or
+    /// changes only holds. bowline does not wait for a git remote before it writes such an order.
     pub fn is_urgent(&self) -> bool {
         match self {
             Self::Deploy { .. } | Self::Promote(_) => false,
@@ -83,7 +76,7 @@ impl Order {
         }
     }
 
-    /// Returns the component and the environment; None if the order is about several ReleasePins.
+    /// Returns the component and the environment; None for an order on several ReleasePins.
     pub fn place(&self) -> Option<(&str, &str)> {
         Some(match self {
             Self::Deploy {
@@ -107,8 +100,8 @@ impl Order {
         })
     }
 
-    /// Returns the environment in which the component has to be deployed already; None if the order
-    /// is about several ReleasePins.
+    /// Returns the environment where the component must already be deployed; None for an order on several
+    /// ReleasePins.
     fn environment(&self) -> Option<&str> {
         match self {
             Self::Promote(promote) => Some(&promote.from),
@@ -117,27 +110,26 @@ impl Order {
     }
 }
 
-/// A plan that is not applied yet.
+/// A plan, with the notes and objects that front ends show with it.
 #[derive(Clone, Debug)]
 pub struct ActionPlan {
-    /// The planned changes.
     pub plan: Plan,
-    /// Notes for the user.
+    /// Notes for the user, shown with the plan.
     pub notes: Vec<String>,
-    /// A release that the plan needs and that does not exist yet, with its deploy order.
+    /// A release that the plan needs and that does not exist yet, with the order that needs it.
     unmade: Option<(Box<Release>, Deploy)>,
-    /// The objects before and after each change, if the planner of their kind has read them.
+    /// The objects before and after each change; None if a preview must render them.
     objects: Option<Vec<[Value; 2]>>,
 }
 
 impl ActionPlan {
-    /// Returns the release to create before the plan is applied; None if the plan needs no new
+    /// Returns the release that must be created before the plan is applied; None if the plan needs no new
     /// release.
     pub fn unmade(&self) -> Option<&Release> {
         self.unmade.as_ref().map(|(release, _)| &**release)
     }
 
-    /// Wraps a plan that needs no new release and has no notes.
+    /// Wraps a plan without notes that needs no new release.
     pub fn of(plan: Plan) -> Self {
         Self {
             plan,
@@ -147,7 +139,7 @@ impl ActionPlan {
         }
     }
 
-    /// Builds a plan whose planner has read the changed objects.
+    /// Wraps a plan whose planner has read the objects before and after each change.
     pub fn of_objects(plan: Plan, notes: Vec<String>, objects: Vec<[Value; 2]>) -> Self {
         Self {
             notes,
@@ -156,8 +148,8 @@ impl ActionPlan {
         }
     }
 
-    /// Returns the difference of each changed object, with None for an object without a difference.
-    /// Returns None if only rendering can show the differences.
+    /// Returns the diff of each change, with None for a change without a difference. Returns None if a
+    /// preview must render the objects first.
     pub fn differences(&self, options: &diff::Options) -> Option<Vec<Option<Diff>>> {
         let one = std::slice::from_ref;
         let differs = |[before, after]: &[Value; 2]| {
@@ -168,22 +160,22 @@ impl ActionPlan {
     }
 }
 
-/// The reason why there is no plan.
+/// The reason why planning failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPlanned {
-    /// Rules refuse the order.
+    /// Rules refuse the order. Contains one refusal per rule.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Refused(Vec<Refusal>),
-    /// The definitions of a release are not available.
+    /// The definitions for a new release are not available.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// A definition in a repository cannot be referenced.
+    /// A new release cannot refer to a definition in the git repository.
     #[error(transparent)]
     Reference(#[from] NoReference),
-    /// The planner of another kind refuses the order.
+    /// Planning failed for a subject of another kind than ReleasePin.
     #[error(transparent)]
     Subject(#[from] SubjectError),
-    /// A request failed.
+    /// A request to the server failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
 }
@@ -194,18 +186,17 @@ impl From<Refusal> for NotPlanned {
     }
 }
 
-/// Plans and previews actions in one namespace of a target.
+/// Plans and previews orders in one namespace of a target.
 pub struct Planner<'a> {
-    /// The connection to the target.
     pub connection: &'a Connection,
-    /// The read model of the namespace.
+    /// The read model of the namespace, filled by watches.
     pub feed: &'a Feed,
-    /// The reader of git references.
+    /// The reader of git references in releases.
     pub git: &'a Git,
 }
 
 impl Planner<'_> {
-    /// Makes the plan of an order; if a rule refuses the order, explains the refusals.
+    /// Plans an order. If rules refuse it, looks up details for the messages.
     pub async fn action_plan(
         &self,
         order: &Order,
@@ -222,8 +213,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Replaces refusals about unknown components. The read model knows a component by its releases and
-    /// ReleasePins alone, so the target decides whether the component exists.
+    /// Checks refusals about unknown components against the server. The read model knows only components with
+    /// a release or a ReleasePin, so a component may still exist.
     async fn with_components(
         &self,
         order: &Order,
@@ -245,8 +236,8 @@ impl Planner<'_> {
         refusals
     }
 
-    /// Replaces the refusal about a missing ReleasePin if the ReleasePin is in a file that bowline
-    /// cannot read.
+    /// Replaces the refusal about a missing ReleasePin, if the ReleasePin is in a file that bowline cannot
+    /// read.
     fn explained(&self, refusal: Refusal, namespace: &str) -> Refusal {
         let Refusal::NoPin {
             component,
@@ -257,16 +248,17 @@ impl Planner<'_> {
             return refusal;
         };
         let repository = self.connection.repository.as_ref();
-        let why = repository.and_then(|repository| {
+        let unknown = repository.and_then(|repository| {
             repository
                 .tree
                 .why_unknown(namespace, component, environment)
         });
-        match why {
-            Some(why) => Refusal::NotRead {
+        match unknown {
+            Some(unknown) => Refusal::NotRead {
                 component: component.clone(),
                 environment: environment.clone(),
-                why,
+                why: unknown.why,
+                check_out: unknown.check_out,
             },
             None => refusal,
         }
@@ -352,7 +344,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Plans the same verb on several ReleasePins: all of them, or none if a rule refuses one.
+    /// Plans the same verb on several ReleasePins. If a rule refuses one of them, refuses the whole set.
     async fn set(&self, orders: &[Order], asked: &Asked) -> Result<ActionPlan, NotPlanned> {
         let mut whole: Option<ActionPlan> = None;
         let mut refusals = Vec::new();
@@ -375,8 +367,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Sets the release of a deploy to the release of the current definitions. If this release does
-    /// not exist yet, returns it with the deploy; otherwise returns None.
+    /// Sets the release of a deploy order to the release of the current definitions. If this release does not
+    /// exist yet, returns it with the order; otherwise returns None.
     async fn supposed(
         &self,
         command: &mut Deploy,
@@ -393,8 +385,8 @@ impl Planner<'_> {
                 repository::sources(&repository.tree, &asked.namespace, &definitions)
             }
         };
-        // Only the content decides the name, so an existing release is found even if the
-        // definitions cannot be referenced.
+        // The content alone decides the name. So an existing release is found even if a new release could not
+        // refer to the definitions.
         let source = sourced.as_ref().map(|(source, _)| source);
         let made = release::release(&definitions, None, source.unwrap_or(&Source::Embedded));
         command.release = made.name_any();
@@ -408,10 +400,9 @@ impl Planner<'_> {
         Ok(Some((Box::new(made), command.clone())))
     }
 
-    /// Renders the effect of each change on its environment; None if there is no effect. A
-    /// rollback, undo, pin or unpin does not fetch git references, so no git server can delay it.
-    /// If the rendering of such an action fails, the result for the change is None, and a note is
-    /// added.
+    /// Renders the difference that each change makes; None for a change that makes none. A rollback, undo,
+    /// pin or unpin fetches no git references, so a slow git server cannot delay it. If such a change cannot
+    /// be rendered, its result is None, and the plan gets a note.
     pub async fn show(
         &self,
         action_plan: &mut ActionPlan,
@@ -426,7 +417,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Like [`Planner::show`], but fetches every git reference of the plan: for a dry run.
+    /// Renders like [`Planner::show`], but also fetches the git references of the plan: for a dry run.
     pub async fn show_fetched(
         &self,
         action_plan: &mut ActionPlan,
@@ -449,7 +440,7 @@ impl Planner<'_> {
         let mut shown = Vec::with_capacity(action_plan.plan.changes.len());
         for change in &mut action_plan.plan.changes {
             action_plan.notes.extend(change.warnings.iter().cloned());
-            // A hold alone does not change the rendered objects.
+            // A change of holds alone does not change the manifests.
             if change.unchanged || change.from.as_ref() == Some(&change.to) {
                 shown.push(None);
                 continue;
@@ -472,7 +463,8 @@ impl Planner<'_> {
         Ok(shown)
     }
 
-    /// Creates the new release of a plan, and plans again with it. Returns a message if it created one.
+    /// Creates the new release of a plan, and plans again with it. Returns a message for the user; None if it
+    /// created no release, because the plan needs none or the release already exists.
     pub async fn make(
         &self,
         action_plan: &mut ActionPlan,
@@ -494,8 +486,8 @@ impl Planner<'_> {
             let fact = (&**fact as &dyn Any).downcast_ref();
             matches!(fact, Some(PinFact::Release { .. }))
         };
-        // Only the release is new. The user confirmed the shown state of the ReleasePin, so the facts
-        // about it stay those of the shown plan.
+        // The user confirmed the shown state of the ReleasePin. So the facts of the shown plan stay, and only
+        // the values about the new release are replaced.
         for (change, again) in action_plan.plan.changes.iter_mut().zip(again.changes) {
             change.to = again.to;
             change.claims = again.claims;
@@ -506,7 +498,7 @@ impl Planner<'_> {
         Ok(made.then(|| format!("release {} created", command.release)))
     }
 
-    /// Reads the audit entries of a ReleasePin.
+    /// Reads the audit entries of a ReleasePin from the server.
     pub async fn entries(
         &self,
         component: &str,
@@ -519,7 +511,7 @@ impl Planner<'_> {
         pages::all(&entries, of_pin, pages::PAGE).await
     }
 
-    /// Reads the release of each revision of a ReleasePin.
+    /// Reads the revisions of a ReleasePin, with the release of each.
     async fn recorded(
         &self,
         component: &str,
@@ -542,7 +534,7 @@ impl Planner<'_> {
     }
 }
 
-/// Builds the row that the read model would have for a release that does not exist yet.
+/// Returns the read-model row of a release that does not exist yet.
 fn row(release: &Release, asked: &Asked) -> ReleaseRow {
     let mut metadata = release.metadata.clone();
     metadata.namespace = Some(asked.namespace.clone());
@@ -557,18 +549,19 @@ fn row(release: &Release, asked: &Asked) -> ReleaseRow {
     ReleaseRow::of(&metadata, key, component)
 }
 
-/// Returns whether a component exists; false if the target does not answer.
+/// Returns whether the server has a component; false if the server does not answer.
 pub async fn is_defined(client: &Client, namespace: &str, component: &str) -> bool {
     let components: Api<Component> = Api::namespaced(client.clone(), namespace);
     live::fits(component) && matches!(components.get_metadata_opt(component).await, Ok(Some(_)))
 }
 
-/// Creates a release that is named by its content; returns false if it already exists.
+/// Creates a release. Returns false if it already exists; its name depends on its content, so it is the same
+/// release.
 async fn make(client: &Client, namespace: &str, release: &Release) -> Result<bool, kube::Error> {
     let releases: Api<Release> = Api::namespaced(client.clone(), namespace);
     match releases.create(&PostParams::default(), release).await {
         Ok(_) => Ok(true),
-        // Another client created the same release since our read.
+        // Another client has created the same release.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
         Err(error) => Err(error),
     }

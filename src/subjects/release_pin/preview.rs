@@ -1,7 +1,7 @@
-//! The effect of a plan on its environment: manifests before and after, object by object.
+//! Renders the manifests before and after a planned change, and compares them object by object.
 //!
-//! Nothing is written. The preview finds a release that cannot be rendered with the environment's
-//! settings before any change is made.
+//! This module writes nothing. It finds a release that cannot be rendered with the settings of the
+//! environment before bowline writes the change.
 
 use std::sync::Arc;
 
@@ -18,55 +18,49 @@ use crate::render::{self, Inputs, Library, RenderError, Rendered};
 use crate::resolve::git::Git;
 use crate::resolve::{self, ResolveError};
 
-/// The effect of a change, and the warnings.
+/// The rendered difference that a change makes.
 #[derive(Debug)]
 pub struct Preview {
     /// The difference between the manifests before and after the change.
     pub diff: Diff,
-    /// The hash of the manifests before and after, for the audit entry.
+    /// A hash of the manifests before and after the change, for the audit entry.
     pub hash: String,
-    /// Warnings of the rendering.
     pub warnings: Vec<String>,
 }
 
-/// The reason why a change cannot be rendered.
+/// The reason why a preview failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PreviewError {
-    /// The release cannot be rendered with the environment's settings.
+    /// The release cannot be rendered with the settings of the environment.
     #[error("release {release} does not fit {environment}: {error}")]
     DoesNotFit {
-        /// The name of the release.
         release: String,
-        /// The name of the environment.
         environment: String,
-        /// The error of the rendering.
+        /// The error of the renderer.
         error: RenderError,
     },
     /// The release belongs to another component.
     #[error("release {release} belongs to component {owner}, not to {component}")]
     OfAnother {
-        /// The name of the release.
         release: String,
-        /// The component of the change.
         component: String,
         /// The component of the release.
         owner: String,
     },
-    /// The release cannot be resolved.
+    /// A reference of the release cannot be resolved.
     #[error("release {release}: {error}")]
     Unresolved {
-        /// The name of the release.
         release: String,
-        /// The reason why the release cannot be resolved.
+        /// The error of the resolver.
         error: ResolveError,
     },
-    /// The release is not available.
+    /// The content of the release is not available.
     #[error(transparent)]
     Body(#[from] Arc<BodyError>),
     /// The environment or its settings are not available.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// A request failed.
+    /// A request to the server failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
 }
@@ -78,7 +72,7 @@ impl PreviewError {
     }
 }
 
-/// Renders the releases of one namespace; fetches each release once.
+/// Renders releases of one namespace. Fetches each release once.
 pub struct Stage<'a> {
     client: Client,
     namespace: String,
@@ -88,7 +82,7 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Creates a renderer that has fetched nothing yet.
+    /// Creates a stage with an empty cache.
     pub fn new(client: &Client, namespace: &str, git: &'a Git) -> Self {
         Self {
             client: client.clone(),
@@ -99,12 +93,12 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Adds a release that is not stored yet, to preview its effect.
+    /// Adds a release that does not exist on the server yet, so that it can be rendered.
     pub fn suppose(&self, release: &Release) {
         self.bodies.suppose(&self.namespace, release);
     }
 
-    /// Renders the effect of the change of one ReleasePin on its environment.
+    /// Renders the manifests before and after the change of a ReleasePin.
     pub async fn preview(
         &self,
         change: &Change,
@@ -118,7 +112,8 @@ impl<'a> Stage<'a> {
             .await?;
         let before = match &change.from {
             Some(from) if from.name == change.to.name => Some(after.clone()),
-            // The current release may be deleted or broken; a change to another release is still allowed.
+            // The current release may be deleted or broken. This does not prevent a change to another
+            // release.
             Some(from) => self
                 .render(&catalog, place, from, &mut Vec::new())
                 .await
@@ -139,7 +134,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Renders a release for an environment, with the current settings of the environment.
+    /// Renders a release with the current settings of an environment.
     pub async fn rendered(
         &self,
         component: &str,
@@ -154,7 +149,7 @@ impl<'a> Stage<'a> {
         rendered
     }
 
-    /// Returns the definitions of a release, in any storage form of the release.
+    /// Returns the definitions that a release refers to or contains.
     pub async fn definitions(
         &self,
         release: &ContentRef,
@@ -217,7 +212,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Returns rendered resources as objects.
+/// Returns rendered resources as JSON objects.
 pub fn objects(rendered: &Rendered) -> Vec<Value> {
     let resources = rendered.resources.iter();
     resources

@@ -1,4 +1,4 @@
-//! The reasons why rules refuse an action, and the next step after each of them.
+//! The reasons why rules refuse an action, each with the next step for the user.
 
 use jiff::Timestamp;
 
@@ -6,52 +6,49 @@ use crate::api::openchoreo::environment::PipelineFault;
 use crate::engine::ownership::GitOps;
 use crate::text::{self, quoted};
 
-/// The hint for a promotion in spite of [`Refusal::Unready`].
-pub const UNREADY_ANYWAY: &str = "--unready promotes a release that is not ready";
+/// The hint for [`Refusal::Unready`].
+pub const UNREADY_ANYWAY: &str = "to promote it although it is not ready: add --unready";
 
-/// The reason why an action is not planned.
+/// The reason why a rule refuses an action.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// The component does not exist.
     #[error("component {component} does not exist{}", instead(.known))]
     NoComponent {
-        /// The name of the component.
         component: String,
-        /// The existing components.
+        /// The names of existing components.
         known: Vec<String>,
     },
     /// The environment does not exist.
     #[error("environment {environment} does not exist{}", instead(.known))]
     NoEnvironment {
-        /// The name of the environment.
         environment: String,
-        /// The existing environments.
+        /// The names of the existing environments.
         known: Vec<String>,
     },
-    /// The component is not deployed in the environment.
+    /// The component has no ReleasePin in the environment.
     #[error("{component} is not deployed in {environment}")]
     NoPin {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The first step towards a deployment in this environment.
+        /// The next step towards a deployment in this environment.
         step: Step,
-        /// Whether the environment of the step requires a reason for every change.
+        /// Whether the environment of the next step requires a reason for every change.
         requires_reason: bool,
     },
-    /// The ReleasePin is in a file that is not checked out, or that cannot be read.
+    /// The ReleasePin is in a file that git has not checked out, or that bowline cannot parse.
     #[error("the release of {component} in {environment} is not known: {why}")]
     NotRead {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The problem of the file.
+        /// The problem with the file.
         why: String,
+        /// The git command that checks the file out; None if the file is on disk and cannot be read.
+        check_out: Option<String>,
     },
-    /// Another component and environment already have a ReleasePin of this name.
-    #[error("ReleasePin {name} belongs to {component} in {environment}")]
+    /// The ReleasePin name is taken by another pair of component and environment: `a-b` in `c` and `a` in
+    /// `b-c` give the same name.
+    #[error("the name {name} is taken: it is the ReleasePin of {component} in {environment}")]
     NameTaken {
         /// The name of the ReleasePin.
         name: String,
@@ -60,7 +57,7 @@ pub enum Refusal {
         /// The other environment.
         environment: String,
     },
-    /// There is nothing to promote.
+    /// No component is deployed in the source environment, so there is nothing to promote.
     #[error("nothing is deployed in {environment}")]
     Nothing {
         /// The source environment.
@@ -69,7 +66,6 @@ pub enum Refusal {
     /// The release does not exist.
     #[error("release {release} does not exist{}", instead(.known))]
     NoRelease {
-        /// The name of the release.
         release: String,
         /// The newest releases of the component.
         known: Vec<String>,
@@ -77,133 +73,112 @@ pub enum Refusal {
     /// The release belongs to another component.
     #[error("release {release} belongs to component {owner}, not to {component}")]
     OfAnother {
-        /// The name of the release.
         release: String,
         /// The component of the action.
         component: String,
         /// The component of the release.
         owner: String,
     },
-    /// The release is marked bad.
+    /// Somebody marked the release bad.
     #[error("release {release} is marked bad")]
-    Bad {
-        /// The name of the release.
-        release: String,
-    },
+    Bad { release: String },
     /// The release is being deleted.
     #[error("release {release} is being deleted")]
-    Deleting {
-        /// The name of the release.
-        release: String,
-    },
-    /// The pipeline has no path between the environments.
+    Deleting { release: String },
+    /// The pipeline has no path from the source to the target environment.
     #[error("the pipeline has no path from {from} to {to}")]
     NoPath {
-        /// The source environment.
         from: String,
-        /// The target environment.
         to: String,
-        /// The targets of the paths from the source environment.
+        /// The environments that the paths from the source environment lead to.
         leads: Vec<String>,
     },
-    /// A promotion path leads to the environment.
+    /// A deploy is refused because a promotion path leads to the environment.
     #[error("{environment} is not a first environment of the pipeline")]
     NotFirst {
-        /// The name of the environment.
         environment: String,
-        /// The environments without a path into them.
+        /// The first environments of the pipeline, where a deploy is possible.
         first: Vec<String>,
     },
     /// The namespace has no pipeline.
     #[error("namespace {namespace} has no DeploymentPipeline, so there are no promotion paths")]
-    NoPipeline {
-        /// The name of the namespace.
-        namespace: String,
-    },
+    NoPipeline { namespace: String },
     /// The pipeline has a cycle, or the namespace has several pipelines.
     #[error(transparent)]
     Pipeline(#[from] PipelineFault),
-    /// The pipelines of a namespace have different retentions.
-    #[error("the DeploymentPipelines of namespace {namespace} ({}) disagree about retention", .pipelines.join(", "))]
+    /// Several pipelines of the namespace have different retentions.
+    #[error("the DeploymentPipelines of namespace {namespace} ({}) have different retentions", .pipelines.join(", "))]
     RetentionDiffers {
-        /// The name of the namespace.
         namespace: String,
-        /// The names of the pipelines.
         pipelines: Vec<String>,
     },
-    /// A ReleasePin names a release that does not exist: more releases or ReleasePins may be lost.
-    #[error("ReleasePin {pin} names release {release}, which does not exist")]
+    /// A ReleasePin names a release that does not exist. More releases or ReleasePins may be lost, so gc is
+    /// refused.
+    #[error(
+        "gc deletes nothing, because ReleasePin {pin} names release {release}, which does not exist"
+    )]
     ReleaseLost {
-        /// The ReleasePin.
+        /// The name of the ReleasePin.
         pin: String,
-        /// The name of the release.
         release: String,
     },
-    /// A RenderedRelease has lost its ReleasePin, so it is unknown which releases its workloads need.
-    #[error("the RenderedRelease {rendered} runs, and its ReleasePin does not exist")]
+    /// A RenderedRelease has no ReleasePin, so nobody knows which releases its workloads need, and gc is
+    /// refused.
+    #[error(
+        "gc deletes nothing, because RenderedRelease {rendered} runs workloads and its ReleasePin does not exist"
+    )]
     Unpinned {
-        /// The RenderedRelease.
+        /// The name of the RenderedRelease.
         rendered: String,
     },
-    /// The release is not ready in the source environment.
+    /// A promotion is refused because the release is not ready in the source environment.
     #[error("{component} is not ready in {environment}: {why}")]
     Unready {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The state of the release.
+        /// The health of the release, as text for the user.
         why: String,
     },
-    /// A hold blocks the change.
+    /// Active holds on the ReleasePin block the change.
     #[error("{component} in {environment} is held at {release} ({holds})")]
     Held {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The held release.
+        /// The effective release of the ReleasePin.
         release: String,
-        /// Owner, reason and end of the holds.
+        /// The owner, reason and end of each active hold, as text for the user.
         holds: String,
-        /// The ids of these holds, if the ReleasePin has several holds, including expired holds;
-        /// empty if it has only one.
+        /// The ids of the active holds; empty if the ReleasePin has only one hold, expired ones included.
         ids: Vec<String>,
         /// Whether the environment requires a reason for every change.
         requires_reason: bool,
     },
-    /// A GitOps tool owns the ReleasePin.
+    /// A GitOps tool owns the ReleasePin and would revert the change.
     #[error("{} owns {component} in {environment} and would revert a change made here", .tool.name())]
     OwnedByGit {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The release of the action.
+        /// The release that the action would make effective.
         release: String,
-        /// The tool that owns the ReleasePin.
+        /// The GitOps tool.
         tool: GitOps,
     },
-    /// The environment requires a reason.
+    /// The environment requires a reason, and the user gave none.
     #[error("{environment} requires a reason for every change")]
-    NoReason {
-        /// The name of the environment.
-        environment: String,
-    },
-    /// A bad mark needs a reason, and so does the good mark that replaces a bad mark.
+    NoReason { environment: String },
+    /// The mark needs a reason, and the user gave none: a bad mark, or a good mark that replaces a bad one.
     #[error("marking {release} {verdict} needs a reason")]
     NoNote {
-        /// The name of the release.
         release: String,
-        /// The word for the mark: `bad` or `good`.
+        /// The verdict of the mark: `bad` or `good`.
         verdict: &'static str,
     },
-    /// The read model has stale data of a kind.
+    /// The watch of a kind is disconnected, so the read model may be out of date.
     #[error("the data of {what} is stale: the watch was disconnected at {since} ({why})")]
     Stale {
-        /// The word for the objects of the kind.
+        /// The plural word for the kind.
         what: &'static str,
-        /// The time since which the data is stale.
+        /// The time since which the watch is disconnected.
         since: Timestamp,
         /// The error of the watch.
         why: String,
@@ -211,153 +186,125 @@ pub enum Refusal {
     /// The cluster does not have kinds that the action needs.
     #[error("the cluster does not have the kinds {kinds}: bowline is not installed there")]
     KindsAbsent {
-        /// The missing kinds, separated by commas.
+        /// The names of the kinds, separated by commas.
         kinds: String,
     },
-    /// The read model is not complete: the first list has not ended yet.
+    /// The first list of a watch has not ended yet, so the read model is not complete.
     #[error("the {what} are still loading")]
     Loading {
-        /// The word for the objects of the kind.
+        /// The plural word for the kind.
         what: &'static str,
     },
-    /// There is no last good release.
+    /// A rollback without a target is refused because there is no last good release.
     #[error(
         "{component} has no earlier release in {environment} that was healthy when it was replaced{}", skipped(.bad, .abandoned)
     )]
     NoLastGood {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The releases that were healthy and are marked bad, the newest first.
+        /// The releases that were healthy but are marked bad, newest first.
         bad: Vec<MarkedBad>,
-        /// For each release that was healthy and that the environment went back from: the words after "the
-        /// rollback", such as `skips cart-v3: staging went back from it to cart-v2`.
+        /// The releases that were healthy but abandoned, each as the end of a sentence: `skips cart-v3:
+        /// staging went back from it to cart-v2`.
         abandoned: Vec<String>,
     },
-    /// The controller has not observed the newest change, so the last good release is unknown.
+    /// A rollback without a target is refused because the controller has not observed the newest change.
     #[error(
         "the controller has not observed the latest change of {component} in {environment}, so the last good release is not known"
     )]
     NotObserved {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
     },
-    /// No controller runs, so the health of releases is unknown.
+    /// A rollback without a target is refused because no controller runs, so the health of releases may be
+    /// out of date.
     #[error(
         "no controller runs ({why}), so the last good release of {component} in {environment} is not known"
     )]
     NoController {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
         /// The reason why bowline knows that no controller runs.
         why: String,
     },
-    /// The revision does not exist.
+    /// The ReleasePin has no revision with this number.
     #[error("{component} has no revision {revision} in {environment}{}", instead(.known))]
     NoRevision {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The number that the user gave.
+        /// The requested revision.
         revision: i64,
-        /// The known revisions.
+        /// The numbers of the known revisions.
         known: Vec<String>,
     },
-    /// The retention of the pipeline is not valid.
-    #[error("the retention of the DeploymentPipeline is not valid: minAge: {why}")]
+    /// The retention of the pipeline has an invalid minimum age.
+    #[error("spec.retention.minAge of the DeploymentPipeline is not valid: {why}")]
     BadRetention {
-        /// The reason why the minimum age is not valid.
+        /// The reason why the minimum age is invalid.
         why: String,
     },
-    /// The last action created the ReleasePin.
+    /// The last action created the ReleasePin, so undo has no state to restore.
     #[error(
         "the last action was the first deployment of {component} in {environment}: there is no earlier state"
     )]
     NothingBefore {
-        /// The ReleasePin.
         pin: String,
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
     },
-    /// The clone is shallow, so the state before the last action is unknown.
+    /// The git clone is shallow, so the state before the last action is unknown.
     #[error(
         "the history of this clone ends here, so the state of {component} in {environment} before the last action is not known"
     )]
     CloneEnds {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
     },
-    /// The audit trail does not contain the previous revision.
+    /// The audit trail does not contain the revision that undo would restore.
     #[error("revision {revision} of {component} in {environment} is not recorded")]
     NotOnRecord {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The number of the revision.
+        /// The missing revision.
         revision: i64,
     },
-    /// The ReleasePin has no hold.
+    /// The ReleasePin has no hold to remove.
     #[error("{component} has no hold in {environment}")]
     NoHold {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
     },
-    /// The named hold does not exist.
+    /// The ReleasePin has no hold with this id.
     #[error("{component} has no hold {id} in {environment}{}", instead(.known))]
     NoSuchHold {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The id of the hold.
+        /// The requested id.
         id: String,
         /// The ids of the existing holds.
         known: Vec<String>,
     },
-    /// The ReleasePin has several holds, and the user named none of them.
+    /// The ReleasePin has several holds, and the user did not say which one to remove.
     #[error("{component} has {} holds in {environment}: name one{}", .holds.len(), lines(.holds))]
     SeveralHolds {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// Id, owner, reason and end of each hold.
+        /// The id, owner, reason and end of each hold, as text for the user.
         holds: Vec<String>,
     },
 }
 
-/// The first step towards a deployment of a component in an environment.
+/// The next step towards a deployment of a component in an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Deploy the component in this first environment of the pipeline.
-    Deploy {
-        /// The name of the environment.
-        environment: String,
-    },
+    /// Deploy the component in a first environment of the pipeline.
+    Deploy { environment: String },
     /// Promote the component from an environment where it is deployed.
-    Promote {
-        /// The source environment.
-        from: String,
-        /// The target environment.
-        to: String,
-    },
+    Promote { from: String, to: String },
 }
 
 impl Step {
-    /// Returns the environment in which the component is deployed after the step.
+    /// Returns the environment where the component is deployed after the step.
     pub fn target(&self) -> &str {
         match self {
             Self::Deploy { environment } => environment,
@@ -369,10 +316,7 @@ impl Step {
         let component = quoted(component);
         match self {
             Self::Deploy { environment } => {
-                format!(
-                    "bowline deploy {component} --environment {}",
-                    quoted(environment)
-                )
+                format!("bowline deploy {component} -e {}", quoted(environment))
             }
             Self::Promote { from, to } => {
                 let (from, to) = (quoted(from), quoted(to));
@@ -385,9 +329,8 @@ impl Step {
 /// A release that is marked bad.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkedBad {
-    /// The name of the release.
     pub release: String,
-    /// The user and the reason of the mark; None if they are not known.
+    /// The user and the reason of the mark; None if they are unknown.
     pub why: Option<String>,
 }
 
@@ -400,7 +343,7 @@ impl MarkedBad {
     }
 }
 
-/// Returns the flag with the reason, for a command that needs a reason; otherwise an empty text.
+/// Returns the `--reason` flag for a suggested command if the command needs it; otherwise an empty text.
 fn reason(requires_reason: bool) -> &'static str {
     match requires_reason {
         true => " --reason TEXT",
@@ -408,7 +351,7 @@ fn reason(requires_reason: bool) -> &'static str {
     }
 }
 
-/// Lists the healthy releases that are marked bad or abandoned, if there are any.
+/// Returns a text that lists the healthy releases that are marked bad or abandoned; empty if there are none.
 fn skipped(bad: &[MarkedBad], abandoned: &[String]) -> String {
     let words: Vec<String> = bad.iter().map(MarkedBad::words).collect();
     let mut said = match words.is_empty() {
@@ -424,13 +367,13 @@ fn skipped(bad: &[MarkedBad], abandoned: &[String]) -> String {
     said
 }
 
-/// Puts each text on a line of its own.
+/// Returns a text with each item on its own line.
 fn lines(texts: &[String]) -> String {
     let lines = texts.iter().map(|one| format!("\n  {}", text::line(one)));
     lines.collect()
 }
 
-/// Lists the known names, if there are any.
+/// Returns a text that lists the known names; empty if there are none.
 pub(super) fn instead(names: &[String]) -> String {
     match names.is_empty() {
         true => String::new(),
@@ -439,7 +382,7 @@ pub(super) fn instead(names: &[String]) -> String {
 }
 
 impl Refusal {
-    /// Returns whether a rule refuses the action. Otherwise an object is missing.
+    /// Returns whether a rule refuses the action. For the other refusals, an object is missing.
     pub fn is_rule(&self) -> bool {
         matches!(
             self,
@@ -469,7 +412,7 @@ impl Refusal {
         )
     }
 
-    /// Returns whether the last good release is unknown, so that the user has to name a release.
+    /// Returns whether the last good release is unknown, so that the user must name a target.
     pub fn is_about_last_good(&self) -> bool {
         matches!(
             self,
@@ -477,7 +420,7 @@ impl Refusal {
         )
     }
 
-    /// Returns whether the action becomes possible once a controller has run.
+    /// Returns whether the action may become possible after a controller has run.
     pub fn waits_for_controller(&self) -> bool {
         matches!(
             self,
@@ -485,22 +428,21 @@ impl Refusal {
         )
     }
 
-    /// Returns whether the read model is stale or still loading.
+    /// Returns whether the read model is incomplete or may be out of date.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Stale { .. } | Self::Loading { .. })
     }
 
-    /// Returns the next step of a user on the command line. `aim` adds the flags of the target to a
-    /// command, so that the command works from any directory and context.
-    pub fn hint(&self, aim: &dyn Fn(&str) -> String) -> Option<String> {
+    /// Returns the next step for a user of the command line. `aim` adds the flags of the target to a command.
+    pub fn hints(&self, aim: &dyn Fn(&str) -> String) -> Vec<String> {
         let at = |component: &str, environment: &str| {
-            format!(
-                "{} --environment {}",
-                quoted(component),
-                quoted(environment)
-            )
+            format!("{} -e {}", quoted(component), quoted(environment))
         };
-        Some(match self {
+        let history = |component: &str, environment: &str| {
+            aim(&format!("bowline history {}", at(component, environment)))
+        };
+        let skip_path = || "to do it without a path: add --skip-path --reason TEXT".to_owned();
+        match self {
             Self::NoPin {
                 component,
                 environment,
@@ -509,57 +451,79 @@ impl Refusal {
             } => {
                 let command = step.command(component);
                 let command = aim(&format!("{command}{}", reason(*requires_reason)));
-                match step.target() == environment {
+                vec![match step.target() == environment {
                     true => format!("to deploy it there: {command}"),
                     false => format!("to deploy it there, begin with: {command}"),
-                }
+                }]
             }
-            Self::NameTaken { .. } => {
-                "bowline names a ReleasePin COMPONENT-ENVIRONMENT; rename the component or the environment"
-                    .to_owned()
-            }
-            Self::ReleaseLost { .. } => {
-                "create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
-                    .to_owned()
-            }
+            Self::NameTaken { .. } => vec![
+                "rename the component or the environment: the name of a ReleasePin is COMPONENT-ENVIRONMENT"
+                    .to_owned(),
+            ],
+            Self::ReleaseLost { release, .. } => vec![
+                format!(
+                    "create release {release} again: {}",
+                    aim("bowline apply -f FILE")
+                ),
+                format!(
+                    "or deploy an existing release: {}",
+                    aim("bowline deploy COMPONENT -e ENVIRONMENT --release NAME")
+                ),
+            ],
             Self::Unpinned { rendered } => {
                 let delete = format!(
                     "bowline delete releases.core.choreo.dev {}",
                     quoted(rendered)
                 );
-                format!(
-                    "create the ReleasePin {rendered} again, or remove its workloads: {}",
-                    aim(&delete)
-                )
+                vec![
+                    format!(
+                        "to keep the workloads, create ReleasePin {rendered} again: {}",
+                        aim("bowline apply -f FILE")
+                    ),
+                    format!("to remove the workloads: {}", aim(&delete)),
+                ]
             }
             Self::NoRelease { .. } => {
-                format!("{} lists all releases", aim("bowline release list"))
+                vec![format!("list all releases: {}", aim("bowline release list"))]
             }
             Self::Bad { release } => {
                 let good = format!("bowline mark good {} --reason TEXT", quoted(release));
-                format!("choose another release; if this one is good: {}", aim(&good))
+                vec![
+                    format!("choose another release: {}", aim("bowline release list")),
+                    format!("if {release} is good: {}", aim(&good)),
+                ]
             }
-            Self::Deleting { .. } => "choose another release".to_owned(),
-            Self::NoPath { from, leads, .. } => match leads.is_empty() {
-                true => format!(
-                    "no path starts at {from}; --skip-path with --reason overrides this"
+            Self::Deleting { .. } => {
+                vec![format!(
+                    "choose another release: {}",
+                    aim("bowline release list")
+                )]
+            }
+            Self::NoPath { from, leads, .. } => vec![
+                match leads.is_empty() {
+                    true => format!("no path starts at {from}"),
+                    false => format!("the paths from {from} lead to {}", leads.join(", ")),
+                },
+                skip_path(),
+            ],
+            Self::NotFirst { first, .. } => vec![
+                match first.is_empty() {
+                    true => "the pipeline has no paths".to_owned(),
+                    false => format!("deploy to {} and promote from there", first.join(" or ")),
+                },
+                skip_path(),
+            ],
+            Self::NoPipeline { .. } => vec![
+                format!(
+                    "create a DeploymentPipeline: {}",
+                    aim("bowline apply -f FILE")
                 ),
-                false => format!(
-                    "the paths from {from} lead to {}; --skip-path with --reason overrides this",
-                    leads.join(", ")
-                ),
-            },
-            Self::NotFirst { first, .. } if first.is_empty() => {
-                "the pipeline has no paths; --skip-path with --reason overrides this".to_owned()
-            }
-            Self::NotFirst { first, .. } => format!(
-                "deploy to {} and promote from there; --skip-path with --reason overrides this",
-                first.join(" or ")
-            ),
-            Self::NoPipeline { .. } => {
-                "apply a DeploymentPipeline, or use --skip-path with --reason".to_owned()
-            }
-            Self::Unready { .. } => format!("wait until it is ready; {UNREADY_ANYWAY}"),
+                skip_path(),
+            ],
+            Self::Unready { .. } => vec![
+                "wait until it is ready, then repeat the command".to_owned(),
+                UNREADY_ANYWAY.to_owned(),
+            ],
             Self::Held {
                 component,
                 environment,
@@ -570,13 +534,12 @@ impl Refusal {
                 let unpin = format!("bowline unpin {}", at(component, environment));
                 let reason = reason(*requires_reason);
                 match ids.is_empty() {
-                    true => aim(&format!("{unpin}{reason}")),
+                    true => vec![aim(&format!("{unpin}{reason}"))],
                     false => {
                         let each = ids.iter();
-                        let each = each.map(|id| {
-                            aim(&format!("{unpin} --hold {}{reason}", quoted(id)))
-                        });
-                        each.collect::<Vec<_>>().join("; ")
+                        let each = each
+                            .map(|id| aim(&format!("{unpin} --hold {}{reason}", quoted(id))));
+                        each.collect()
                     }
                 }
             }
@@ -585,14 +548,16 @@ impl Refusal {
                 environment,
                 release,
                 ..
-            } => format!(
+            } => vec![format!(
                 "change it in git: bowline --repo DIR deploy {} --release {}",
                 at(component, environment),
                 quoted(release)
-            ),
-            Self::NoReason { .. } | Self::NoNote { .. } => "add --reason".to_owned(),
-            Self::KindsAbsent { .. } => format!("{} installs the kinds", aim("bowline install")),
-            Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
+            )],
+            Self::NoReason { .. } | Self::NoNote { .. } => vec!["add --reason TEXT".to_owned()],
+            Self::KindsAbsent { .. } => {
+                vec![format!("install the kinds: {}", aim("bowline install"))]
+            }
+            Self::Stale { .. } | Self::Loading { .. } => vec!["try again in a moment".to_owned()],
             Self::NoLastGood {
                 component,
                 environment,
@@ -601,11 +566,13 @@ impl Refusal {
             } if let [newest, ..] = bad.as_slice() => {
                 let release = &newest.release;
                 let good = format!("bowline mark good {} --reason TEXT", quoted(release));
-                let history = aim(&format!("bowline history {}", at(component, environment)));
-                format!(
-                    "if {release} is good: {}; otherwise name a release that is not marked bad with --to RELEASE: {history} lists them",
-                    aim(&good)
-                )
+                vec![
+                    format!("if {release} is good: {}", aim(&good)),
+                    format!(
+                        "otherwise choose a release with --to RELEASE, from: {}",
+                        history(component, environment)
+                    ),
+                ]
             }
             Self::NoLastGood {
                 component,
@@ -621,37 +588,50 @@ impl Refusal {
                 component,
                 environment,
                 ..
-            } => {
-                let history = aim(&format!("bowline history {}", at(component, environment)));
-                format!("name the release with --to RELEASE or --to-revision N; {history} lists them")
             }
-            Self::NothingBefore { pin, .. } => {
-                let delete = format!("bowline delete releasepins.openchoreo.dev {}", quoted(pin));
-                format!("to remove it: {}", aim(&delete))
-            }
-            Self::CloneEnds { .. } => "git fetch --unshallow fetches the rest".to_owned(),
-            Self::NotRead { .. } => {
-                let check = aim("bowline check");
-                format!("correct the file, or check it out; {check} lists the problems")
-            }
-            Self::NotOnRecord {
+            | Self::NotOnRecord {
                 component,
                 environment,
                 ..
-            } => {
-                let history = aim(&format!("bowline history {}", at(component, environment)));
-                format!("{history} lists the revisions; rollback --to RELEASE chooses one")
+            } => vec![format!(
+                "choose a release with --to RELEASE, from: {}",
+                history(component, environment)
+            )],
+            Self::NothingBefore { pin, .. } => {
+                let delete = format!("bowline delete releasepins.openchoreo.dev {}", quoted(pin));
+                vec![format!("to remove the deployment: {}", aim(&delete))]
             }
-            Self::BadRetention { .. } => "correct it, or use --min-age".to_owned(),
-            Self::SeveralHolds { .. } => "name one with --hold ID".to_owned(),
+            Self::CloneEnds { .. } => {
+                vec!["fetch the rest of the history: git fetch --unshallow".to_owned()]
+            }
+            Self::NotRead { check_out, .. } => vec![match check_out {
+                Some(command) => format!("check it out: {command}"),
+                None => format!(
+                    "correct the file; list the problems: {}",
+                    aim("bowline check")
+                ),
+            }],
+            Self::BadRetention { .. } => vec![
+                "correct it: kubectl edit deploymentpipelines.openchoreo.dev".to_owned(),
+                "or set the minimum age for this command: --min-age AGE".to_owned(),
+            ],
+            Self::SeveralHolds { .. } => vec!["add --hold ID".to_owned()],
             Self::NoSuchHold { known, .. } if !known.is_empty() => {
-                "name one with --hold ID".to_owned()
+                vec!["name an existing hold: --hold ID".to_owned()]
             }
-            Self::Pipeline(fault) => fault.hint(),
-            Self::RetentionDiffers { .. } => {
-                "delete one of them, or give both --keep and --min-age".to_owned()
-            }
-            _ => return None,
-        })
+            Self::Pipeline(fault) => vec![fault.hint()],
+            Self::RetentionDiffers { .. } => vec![
+                "delete all but one: kubectl delete deploymentpipelines.openchoreo.dev NAME"
+                    .to_owned(),
+                "or set both limits for this command: --keep N --min-age AGE".to_owned(),
+            ],
+            Self::NoComponent { .. }
+            | Self::NoEnvironment { .. }
+            | Self::Nothing { .. }
+            | Self::OfAnother { .. }
+            | Self::NoRevision { .. }
+            | Self::NoHold { .. }
+            | Self::NoSuchHold { .. } => Vec::new(),
+        }
     }
 }

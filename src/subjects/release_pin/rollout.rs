@@ -1,29 +1,29 @@
-//! The progress of a ReleasePin change in its environment.
+//! The progress of a change of a ReleasePin: whether the controller has made the new release ready.
 
 use crate::api::condition;
 use crate::subjects::release_pin::rows::Pin;
 
-/// The progress of a change, according to the controller.
+/// The progress of a change, as the controller reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rollout {
-    /// The subject was deleted.
+    /// Somebody deleted the ReleasePin.
     Gone,
     /// No controller has observed the change yet.
     Unseen,
-    /// The rollout is not finished; the text is the message of the controller.
+    /// The rollout makes progress. Contains the message of the controller.
     Moving(String),
-    /// The revision fails, and the failure may be temporary, such as a crash of a pod or a fetch
-    /// that is retried.
+    /// The rollout fails, but may succeed later without a change: a pod crashes, or the controller retries a
+    /// fetch. Contains the message of the controller.
     Failing(String),
-    /// The rollout cannot succeed until somebody changes the release or its settings.
+    /// The rollout fails, and cannot succeed until somebody changes the release or its settings. Contains the
+    /// message of the controller.
     Failed(String),
-    /// The rollout is ready.
     Ready,
-    /// A later revision replaced this one.
+    /// A later revision with another release replaced this one.
     Replaced {
         /// The current revision of the ReleasePin.
         by: i64,
-        /// The user who changed the ReleasePin last, if the server names one.
+        /// The user who made the newest change; None if the server names nobody.
         who: Option<String>,
         /// Whether the release was healthy when it was replaced; None if this is not recorded.
         healthy: Option<bool>,
@@ -31,10 +31,10 @@ pub enum Rollout {
 }
 
 impl Rollout {
-    /// Returns the progress of one revision of a ReleasePin, which made a release effective. Later
-    /// revisions do not change the result of this revision: once another release is effective, the
-    /// result is the health that the controller recorded for this revision. A later hold on the
-    /// same release does not replace the revision.
+    /// Returns the progress of one revision of a ReleasePin, which made `release` effective.
+    ///
+    /// After another release became effective, the result is the recorded health of this revision. A later
+    /// hold on the same release does not replace the revision.
     pub fn of(pin: Option<&Pin>, revision: i64, release: &str) -> Self {
         let Some(pin) = pin else {
             return Self::Gone;
@@ -74,11 +74,11 @@ impl Rollout {
 
     /// Returns the progress of the newest revision of a ReleasePin.
     pub fn newest(pin: Option<&Pin>) -> Self {
-        // The release is only used for a revision that is not the newest.
+        // `of` uses the release only for older revisions.
         Self::of(pin, pin.map_or(0, |pin| pin.generation), "")
     }
 
-    /// Returns whether the revision became ready.
+    /// Returns whether the release became ready.
     pub fn is_ready(&self) -> bool {
         matches!(
             self,
@@ -90,12 +90,12 @@ impl Rollout {
         )
     }
 
-    /// Returns whether the result is final.
+    /// Returns whether the result cannot change any more.
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Ready | Self::Replaced { .. })
     }
 
-    /// Returns whether the revision can never become ready without another change.
+    /// Returns whether the release cannot become ready without another change.
     pub fn is_final_failure(&self) -> bool {
         match self {
             Self::Gone | Self::Failed(_) => true,
@@ -104,12 +104,12 @@ impl Rollout {
         }
     }
 
-    /// Returns whether the rollout is ready or has failed, so that a controller makes no more progress.
+    /// Returns whether the rollout is ready or has failed, so that the controller makes no more progress.
     pub fn is_settled(&self) -> bool {
         !matches!(self, Self::Unseen | Self::Moving(_))
     }
 
-    /// Returns the progress as text.
+    /// Returns the progress as text for the user.
     pub fn words(&self) -> String {
         match self {
             Self::Gone => "its ReleasePin was deleted".to_owned(),
@@ -140,7 +140,7 @@ mod tests {
     use crate::engine::world::{Event, World};
     use crate::fixture::{key, outcomes, pin, unready, world};
 
-    /// A ReleasePin whose revision 2 rolls out.
+    /// Returns a read model with a ReleasePin that has this outcome as revision 2.
     fn told(outcome: serde_json::Value) -> World {
         let mut world = world();
         let pin = outcomes(pin("cart", "staging", "v2"), outcome);
@@ -161,7 +161,7 @@ mod tests {
                 "health not recorded until revision 3 replaced it",
             ),
         ] {
-            // Revision 3 is ready in each case.
+            // In each case, revision 3 is ready.
             let mut world = world();
             let moves = json!([
                 moved(2, "cart-v2", healthy),

@@ -1,5 +1,5 @@
-//! The rows of the read model, one per object: names, references, conditions, sizes and hashes; no
-//! bodies.
+//! The rows of the read model for ReleasePins, releases and snapshots: names, references, conditions, sizes
+//! and hashes, but no content.
 
 use std::sync::Arc;
 
@@ -15,26 +15,23 @@ use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, condition, labels};
 use crate::engine::ownership::{GitOps, gitops};
 use crate::engine::world::{Key, Labels};
 
-/// The row of a ReleasePin.
+/// A ReleasePin in the read model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pin {
-    /// The namespace and name.
     pub key: Key,
-    /// The uid, which differs from the uid of a later ReleasePin of the same name.
+    /// The uid. A later ReleasePin with the same name has another uid.
     pub uid: Box<str>,
-    /// The generation, which grows with every change of the spec.
+    /// The generation. The server increments it with every change of the spec.
     pub generation: i64,
-    /// The name of the component.
     pub component: Arc<str>,
-    /// The name of the environment.
     pub environment: Arc<str>,
-    /// The release in the releaseRef.
+    /// The release that the releaseRef names.
     pub release: Box<str>,
-    /// The holds, including expired ones.
+    /// The holds, with the expired ones.
     pub holds: Box<[Hold]>,
-    /// The GitOps tool that owns the object; None if no tool owns it.
+    /// The GitOps tool that owns the ReleasePin; None if no tool owns it.
     pub gitops: Option<GitOps>,
-    /// The user who changed the ReleasePin last, according to the server.
+    /// The user who made the newest change, by the name that the server knows.
     pub changed_by: Option<Box<str>>,
     /// The release that the controller applied last.
     pub applied: Option<Box<str>>,
@@ -42,104 +39,91 @@ pub struct Pin {
     pub snapshot: Option<Box<str>>,
     /// The generation that the controller has observed.
     pub observed: Option<i64>,
-    /// The Ready condition.
+    /// The Ready condition in the status.
     pub ready: Option<Ready>,
-    /// The recorded outcomes of the revisions, oldest first.
+    /// The outcomes in the status, oldest first.
     pub moves: Box<[Move]>,
-    /// The labels of the ReleasePin.
     pub labels: Labels,
-    /// Whether the object is being deleted.
     pub deleting: bool,
 }
 
 /// The Ready condition of a ReleasePin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ready {
-    /// `True`, `False` or `Unknown`.
     pub status: Box<str>,
-    /// The reason, one word.
+    /// The reason of the condition, one word.
     pub reason: Box<str>,
-    /// The message of the controller.
+    /// The message of the condition.
     pub message: Box<str>,
-    /// The time of the last change.
+    /// The time of the last change of the condition.
     pub since: Timestamp,
 }
 
-/// The recorded outcome of one revision of a ReleasePin.
+/// The outcome of one revision of a ReleasePin, which the controller records in the status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Move {
-    /// The generation of the ReleasePin in this revision.
+    /// The generation of the ReleasePin, which is the number of the revision.
     pub generation: i64,
     /// The effective release of the revision.
     pub release: Box<str>,
-    /// The time at which the revision started.
+    /// The time at which the revision became current.
     pub since: Timestamp,
-    /// The time at which the revision was replaced; None if it is the current one.
+    /// The time at which another revision replaced it; None for the current revision.
     pub until: Option<Timestamp>,
-    /// Whether the release is healthy, or was healthy when it was replaced; None if unknown.
+    /// Whether the release is healthy, or was healthy when another replaced it; None if unknown.
     pub healthy: Option<bool>,
 }
 
-/// The row of a release.
+/// A release in the read model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReleaseRow {
-    /// The namespace and name.
     pub key: Key,
-    /// The uid, which differs from the uid of a later release of the same name.
+    /// The uid. A later release with the same name has another uid.
     pub uid: Box<str>,
     /// The component, from a label; None without the label.
     pub component: Option<Arc<str>>,
-    /// The version as the user gave it.
+    /// The version, from an annotation; None without a version.
     pub version: Option<Box<str>>,
-    /// The content hash.
+    /// The hash of the content, from an annotation.
     pub hash: Option<Box<str>>,
-    /// The size in bytes.
+    /// The size in bytes, from an annotation.
     pub size: Option<u64>,
-    /// The images, separated by commas.
+    /// The images, separated by commas, from an annotation.
     pub images: Option<Box<str>>,
-    /// The mark; None if the release has none.
+    /// The verdict of the mark on the release; None without a mark.
     pub mark: Option<Verdict>,
-    /// The details of the mark, if they are readable.
+    /// The whole mark; None without a mark, or if the mark cannot be parsed.
     pub marked: Option<Box<release::Mark>>,
     /// Whether the release has the label that protects it from deletion.
     pub pinned: bool,
-    /// The time of the last claim.
+    /// The time of the last claim on the release.
     pub claimed: Option<Timestamp>,
-    /// The GitOps tool that owns the object; None if no tool owns it.
+    /// The GitOps tool that owns the release; None if no tool owns it.
     pub gitops: Option<GitOps>,
-    /// The time of its creation.
     pub created: Timestamp,
-    /// The labels of the release.
     pub labels: Labels,
-    /// Whether the object is being deleted.
     pub deleting: bool,
 }
 
-/// The row of a snapshot.
+/// A ComponentEnvSnapshot in the read model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SnapshotRow {
-    /// The namespace and name.
     pub key: Key,
-    /// The uid, which differs from the uid of a later snapshot of the same name.
+    /// The uid. A later snapshot with the same name has another uid.
     pub uid: Box<str>,
-    /// The name of the component.
     pub component: Arc<str>,
-    /// The name of the environment.
     pub environment: Arc<str>,
-    /// The uid of the ReleasePin that the snapshot belongs to.
+    /// The uid of the ReleasePin that owns the snapshot.
     pub owner: Option<Box<str>>,
-    /// The hash of the references that it was resolved from.
+    /// The hash of the references from which the snapshot was resolved.
     pub references: Option<Box<str>>,
-    /// The size in bytes.
+    /// The size in bytes, from an annotation.
     pub size: Option<u64>,
-    /// The time of its creation.
     pub created: Timestamp,
-    /// The labels of the snapshot.
     pub labels: Labels,
 }
 
 impl Pin {
-    /// Builds the row of a ReleasePin.
     pub fn of(pin: &ReleasePin, key: Key, component: Arc<str>, environment: Arc<str>) -> Self {
         let ReleasePinSpec {
             release_ref, holds, ..
@@ -173,13 +157,13 @@ impl Pin {
         }
     }
 
-    /// Returns the effective release at `now`: that of the newest active hold with a release, or else the
-    /// releaseRef.
+    /// Returns the effective release at `now`: the release of the newest active hold that names one, or else
+    /// the release of the releaseRef.
     pub fn effective_release(&self, now: Timestamp) -> &str {
         pin::fixed(self.active_holds(now)).unwrap_or(&self.release)
     }
 
-    /// Returns the active holds at `now`.
+    /// Returns the holds that are active at `now`.
     pub fn active_holds(&self, now: Timestamp) -> impl Iterator<Item = &Hold> {
         let owned = self.gitops.is_some();
         self.holds
@@ -187,25 +171,26 @@ impl Pin {
             .filter(move |hold| hold.is_effective(now, owned))
     }
 
-    /// Returns every release that the ReleasePin names, including those of expired holds.
+    /// Returns every release that the ReleasePin names: in the releaseRef and in all holds, with the expired
+    /// ones.
     pub fn named_releases(&self) -> impl Iterator<Item = &str> {
         let fixed = self.holds.iter().filter_map(|hold| hold.release.as_deref());
         std::iter::once(&*self.release).chain(fixed)
     }
 
-    /// Returns whether the status of the ReleasePin is about the release that is effective at `now`.
+    /// Returns whether the controller has observed the newest generation and applied the release that is
+    /// effective at `now`.
     pub fn is_observed(&self, now: Timestamp) -> bool {
         self.observed == Some(self.generation)
             && self.applied.as_deref() == Some(self.effective_release(now))
     }
 
-    /// Returns the Ready condition, if it is about the release that is effective at `now`.
+    /// Returns the Ready condition if it is about the release that is effective at `now`.
     ///
-    /// If the controller cannot resolve, render or apply a release, the status never names it as
-    /// the applied release. Then the last outcome, which has no end yet, says which release the
-    /// condition is about. It says so also after a newer change that leaves that release effective,
-    /// such as a hold on it. If the status has no observed generation, a failure is about the
-    /// effective release, unless the status names another release.
+    /// If the controller cannot resolve, render or apply a release, the status never names this release as
+    /// applied. Then the open outcome tells which release the condition is about, even if the ReleasePin has
+    /// a newer generation with the same effective release, for example after a hold. If the status has no
+    /// observed generation, a failure is about the effective release, unless the status names another one.
     pub fn judged(&self, now: Timestamp) -> Option<&Ready> {
         let ready = self.ready.as_ref()?;
         if self.is_observed(now) {
@@ -228,7 +213,7 @@ impl Pin {
         (is_of_it && &*ready.status == "False").then_some(ready)
     }
 
-    /// Returns whether the controller has observed the current ReleasePin and reports it as ready.
+    /// Returns whether the controller has observed the newest generation and reports Ready.
     pub fn is_ready(&self, now: Timestamp) -> bool {
         let ready = self.ready.as_ref();
         self.is_observed(now) && ready.is_some_and(|ready| &*ready.status == "True")
@@ -248,7 +233,6 @@ impl Move {
 }
 
 impl ReleaseRow {
-    /// Builds the row of a release from its metadata.
     pub fn of(made: &PartialObjectMeta<Release>, key: Key, component: Option<Arc<str>>) -> Self {
         let metadata: &ObjectMeta = &made.metadata;
         let annotation = |name| made.annotations().get(name).map(String::as_str);
@@ -277,7 +261,6 @@ impl ReleaseRow {
 }
 
 impl SnapshotRow {
-    /// Builds the row of a snapshot from its metadata.
     pub fn of(
         snapshot: &PartialObjectMeta<ComponentEnvSnapshot>,
         key: Key,

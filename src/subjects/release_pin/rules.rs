@@ -1,7 +1,7 @@
 //! The rules of actions, as checks of the read model.
 //!
-//! Each rule checks one condition, records the fact that it used, and refuses with a message: what, which
-//! object, and what to do.
+//! Each rule checks one condition and records the fact that it read. If the condition is false, it returns a
+//! [`Refusal`].
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,15 @@ use crate::engine::plan::Asked;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow};
 
-/// The largest number of existing components in a refusal.
+/// The largest number of existing names that a refusal lists.
 pub const NAMES: usize = 10;
 
-/// The rules of one plan, with the facts that they used.
+/// Checks rules for one plan, and collects the facts that they read.
 pub(super) struct Rules<'w> {
     pub(super) world: &'w World,
     pub(super) asked: &'w Asked,
     pub(super) facts: Vec<PinFact>,
-    /// A release that the plan creates first; the read model does not have it.
+    /// A release that the plan creates first, so the read model does not have it yet.
     supposed: Option<&'w ReleaseRow>,
 }
 
@@ -32,8 +32,8 @@ impl<'w> Rules<'w> {
         Self::supposing(world, None, asked)
     }
 
-    /// Creates the rules for a plan that first creates the release `supposed`: the rules treat it
-    /// as existing.
+    /// Creates the rules for a plan that first creates the release `supposed`. The rules treat it as an
+    /// existing release.
     pub(super) fn supposing(
         world: &'w World,
         supposed: Option<&'w ReleaseRow>,
@@ -51,14 +51,15 @@ impl<'w> Rules<'w> {
         Key::new(&self.asked.namespace, name)
     }
 
-    /// Checks that the watches of the kinds that the rules read are up to date.
+    /// Checks that the watches of all kinds that the rules read are up to date, except the watch of
+    /// snapshots.
     pub(super) fn current(&self) -> Result<(), Refusal> {
         READ_BY_CHANGES
             .iter()
             .try_for_each(|source| self.live(*source))
     }
 
-    /// Checks that the watch of snapshots is up to date; only a collection needs snapshots.
+    /// Checks that the watch of snapshots is up to date. Only gc reads snapshots.
     pub(super) fn current_snapshots(&self) -> Result<(), Refusal> {
         self.live(Source::SNAPSHOTS)
     }
@@ -79,7 +80,7 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Checks that the environment exists, and records no fact.
+    /// Returns the spec of an environment, or the refusal if it does not exist. Records no fact.
     pub(super) fn known_environment(&self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
         match self.world.environment(&self.key(name)) {
             Some(environment) => Ok(&environment.spec),
@@ -90,8 +91,8 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Checks that the environment exists, and records its spec as a fact. `apply` checks whether
-    /// the environment requires a reason.
+    /// Returns the spec of an environment and records it as a fact. Does not check whether the environment
+    /// requires a reason; `apply` does.
     pub(super) fn environment(&mut self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
         let key = self.key(name);
         let spec = self.known_environment(name)?;
@@ -102,7 +103,8 @@ impl<'w> Rules<'w> {
         Ok(spec)
     }
 
-    /// Returns the ReleasePin to change, if it exists.
+    /// Returns the ReleasePin to change; None if the change creates it. Records its uid and generation as a
+    /// fact.
     pub(super) fn target(
         &mut self,
         component: &str,
@@ -111,7 +113,8 @@ impl<'w> Rules<'w> {
         let pin = self.world.pin_of(&self.key(component), environment);
         let name = crate::api::names::pin(component, environment);
         let key = pin.map_or_else(|| self.key(&name), |pin| pin.key.clone());
-        // Different components and environments can give the same name: a-b in c, and a in b-c.
+        // Two pairs can give the same name: component `a-b` in environment `c`, and component `a` in
+        // environment `b-c`.
         if let Some(other) = self.world.pin(&key).filter(|_| pin.is_none()) {
             return Err(Refusal::NameTaken {
                 name,
@@ -132,7 +135,7 @@ impl<'w> Rules<'w> {
         Ok(pin)
     }
 
-    /// Checks that the ReleasePin exists.
+    /// Returns the ReleasePin of a component in an environment, or the refusal if there is none.
     pub(super) fn pinned(
         &mut self,
         component: &str,
@@ -155,7 +158,7 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Returns the refusal about a component that exists and is not deployed in an environment.
+    /// Returns the refusal about a component that is not deployed in an environment, with the next step.
     pub(super) fn not_deployed(&self, component: &str, environment: &str) -> Refusal {
         let step = self.step(component, environment);
         Refusal::NoPin {
@@ -171,8 +174,8 @@ impl<'w> Rules<'w> {
         environment.is_some_and(|environment| environment.spec.requires_reason())
     }
 
-    /// Finds the first step towards a deployment in an environment: a promotion from the nearest environment
-    /// where the component is deployed, or else a deployment in a first environment.
+    /// Finds the next step towards a deployment in an environment: a promotion from the nearest environment
+    /// where the component is deployed, or else a deploy in a first environment.
     fn step(&self, component: &str, environment: &str) -> Step {
         let key = self.key(component);
         let mut target = environment;
@@ -212,8 +215,8 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Returns the name of the release that the user means: the name itself, or the version of exactly one
-    /// release of the component.
+    /// Returns the release name for a text that a user typed: the text itself, or the release with this
+    /// version if the component has exactly one.
     pub(super) fn meant(&self, component: &str, said: &str) -> String {
         let supposed = self
             .supposed
@@ -230,7 +233,7 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Checks that the release exists and belongs to the component.
+    /// Checks that a release exists and belongs to the component. Records no fact.
     pub(super) fn known_release(
         &self,
         component: &str,
@@ -251,7 +254,7 @@ impl<'w> Rules<'w> {
         Ok(row)
     }
 
-    /// Checks that the release exists, belongs to the component, and is neither bad nor being deleted.
+    /// Checks that a release exists, belongs to the component, is not marked bad and is not being deleted.
     pub(super) fn release(
         &mut self,
         component: &str,
@@ -284,8 +287,8 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Returns the refusal about a missing release, with the releases of the component whose name is a
-    /// prefix of the release's name.
+    /// Returns the refusal about a missing release. Lists the releases of the component whose name is the
+    /// start of the release's name.
     pub(super) fn no_release(&self, release: &str) -> Refusal {
         let meant =
             |key: &&Key| *key.namespace == *self.asked.namespace && release.starts_with(&*key.name);
@@ -307,7 +310,8 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Checks that the namespace has at most one pipeline, also for a promotion that skips the path.
+    /// Checks that the namespace has at most one pipeline. A promotion that skips the path needs this check
+    /// too.
     pub(super) fn one_pipeline(&mut self) -> Result<(), Refusal> {
         let namespace = &self.asked.namespace;
         if let Some(fault @ PipelineFault::Several { .. }) = self.world.pipeline_fault(namespace) {
@@ -319,7 +323,7 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Checks that one edge of the pipeline leads from one environment to the other.
+    /// Checks that a path of the pipeline leads from one environment to the other.
     pub(super) fn path(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
         let pipeline = self.pipeline()?;
         if !pipeline.is_path(from, to) {
@@ -354,7 +358,8 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Checks that the effective release of a ReleasePin is ready, if `needs_ready` is set.
+    /// Records the effective release of a ReleasePin as a fact. If `needs_ready` is true, also checks that
+    /// the release is ready.
     pub(super) fn source(&mut self, pin: &Pin, needs_ready: bool) -> Result<(), Refusal> {
         let effective = pin.effective_release(self.asked.now);
         if needs_ready && !pin.is_ready(self.asked.now) {
@@ -382,7 +387,7 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Checks that the ReleasePin has no active hold.
+    /// Checks that no active hold blocks changes of the ReleasePin.
     pub(super) fn not_held(&self, pin: &Pin) -> Result<(), Refusal> {
         let now = self.asked.now;
         let holds: Vec<String> = pin.active_holds(now).map(hold_words).collect();
@@ -414,7 +419,7 @@ impl<'w> Rules<'w> {
     }
 }
 
-/// Returns the owner, the reason and the end of a hold.
+/// Returns the owner, the reason and the end of a hold as text for the user.
 pub fn hold_words(hold: &Hold) -> String {
     let mut words = hold.owner.clone();
     if let Some(reason) = hold.reason.as_deref().filter(|reason| !reason.is_empty()) {

@@ -1,10 +1,9 @@
-//! The changes around the start of an incident: first the changes before the start, with the
-//! closest one first, then the changes after the start.
+//! Lists the changes around the start of an incident: first those before the start, the newest first; then
+//! those after the start, the oldest first.
 //!
-//! A change after the start cannot be the cause of the incident, but it may be the repair. The
-//! order is by time alone, so that the user can check it. A text says what else is known about a
-//! change: whether the environment is degraded since the change, and whether the release still
-//! runs.
+//! A change after the start cannot be the cause of the incident, but may be the repair. The order depends
+//! only on the time, so that the user can check it. For each change, a text tells whether the environment is
+//! degraded since then and whether the release still runs.
 
 use std::sync::Arc;
 
@@ -15,42 +14,40 @@ use super::past::{Change, Past};
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rows::Pin;
 
-/// How long before the start of the incident a change can be a suspect.
+/// How long before the start of the incident a change is listed.
 const BEFORE: SignedDuration = SignedDuration::from_hours(24);
-/// The largest expected difference between the clocks of two machines. A change so shortly after the start
-/// counts as before it.
+/// The largest expected difference between the clocks of two machines. A change that is at most this long
+/// after the start is listed as before it.
 const CLOCKS: SignedDuration = SignedDuration::from_mins(2);
 
-/// A change before the start of an incident, which may be its cause, or after it.
+/// A change before or after the start of an incident.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suspect {
-    /// The time of the change.
     pub at: Timestamp,
-    /// The namespace and the name of the component.
     pub component: Key,
-    /// The environment; None for a release.
+    /// The environment; None for the creation of a release.
     pub environment: Option<Arc<str>>,
-    /// The kind of the change.
+    /// What changed.
     pub what: What,
-    /// Whether the change happened after the start.
+    /// Whether the change is after the start of the incident.
     pub is_after: bool,
-    /// The time between the change and the start, and what is known about its effect.
+    /// The time between the change and the start, and the effects of the change, as text for the user.
     pub details: String,
 }
 
-/// The kinds of changes.
+/// What changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// An action of a user or a controller.
     Did(Change),
-    /// A ReleasePin has not been ready since that time; the value is its health.
+    /// A ReleasePin stopped being ready. Contains its health.
     Turned(Health),
-    /// A release was created; the value is its name.
+    /// Somebody created a release. Contains its name.
     Made(String),
 }
 
-/// Sorts the changes around the start of an incident: those before it, the closest first, then those after it,
-/// the oldest first.
+/// Lists the changes around the start of an incident: first those before the start, the newest first; then
+/// those after the start, the oldest first.
 pub fn rank(past: &Past, world: &World, start: Timestamp, now: Timestamp) -> Vec<Suspect> {
     let first = start.checked_sub(BEFORE).unwrap_or(Timestamp::MIN);
     let is_near = |at: Timestamp| first <= at && at <= now;
@@ -180,7 +177,8 @@ impl Incident<'_> {
         }
     }
 
-    /// Says whether the environment is degraded now, and whether the same release is degraded elsewhere.
+    /// Adds texts about the effect of a change: whether the environment is degraded now, and whether the same
+    /// release is degraded in other environments.
     fn aftermath(&self, details: &mut Vec<String>, change: &Change, environment: &str) {
         let Some(pin) = self.world.pin_of(&change.component, environment) else {
             details.push("the ReleasePin was deleted".to_owned());
@@ -214,7 +212,7 @@ impl Incident<'_> {
     }
 }
 
-/// Formats a duration for people.
+/// Formats a duration for the user.
 fn span(duration: SignedDuration) -> String {
     let seconds = duration.abs().as_secs();
     match seconds {

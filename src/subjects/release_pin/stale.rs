@@ -1,7 +1,7 @@
-//! Finds the facts of a plan that are no longer true in a read model, and the users who changed them.
+//! Describes which facts of a plan are no longer true, and who changed the objects.
 //!
-//! All functions are pure. An open plan is checked against the watched read model after every
-//! change of the model, and `apply` describes the facts that it has read again.
+//! The functions are pure. A front end checks an open plan against the read model after every watch event;
+//! `apply` checks it against the objects that it has read again.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +21,15 @@ use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rows::Pin;
 use crate::text;
 
-/// Describes the facts of a plan that are no longer true, each once; empty if the plan is current.
+/// Describes the facts of a plan that are no longer true, each once; empty if all are true.
 ///
-/// `unmade` is the release that the plan creates first: the read model need not have it yet.
+/// `unmade` is the name of a release that the plan creates first. The read model need not have it.
 pub fn of_plan(world: &World, plan: &Plan, unmade: Option<&str>, now: Timestamp) -> Vec<String> {
     let mut stale: Vec<String> = Vec::new();
     for change in &plan.changes {
         let matters = |fact: &&PinFact| match fact {
-            // Nothing is written for an unchanged ReleasePin: only its two releases are relevant.
+            // A change that writes nothing depends only on two effective releases, that of the source and its
+            // own.
             PinFact::Source { key, release, .. } if change.unchanged => {
                 let source = world.pin(key);
                 source.is_none_or(|source| source.effective_release(now) != release)
@@ -40,7 +41,7 @@ pub fn of_plan(world: &World, plan: &Plan, unmade: Option<&str>, now: Timestamp)
         };
         let broken = facts::of(change).filter(matters);
         let mut broken = broken.filter(|fact| !fact.holds(world, now)).peekable();
-        // An ended hold matters only if nothing else explains the difference.
+        // The end of a hold is described only if no other fact explains the difference.
         let first = broken.peek().copied();
         let broken = broken.filter(|fact| {
             !matches!(fact, PinFact::Effective { .. })
@@ -56,7 +57,7 @@ pub fn of_plan(world: &World, plan: &Plan, unmade: Option<&str>, now: Timestamp)
     stale
 }
 
-/// Describes the change of a release since its mark was planned; None if the plan is current.
+/// Describes how a release changed after its mark was planned; None if the plan is still valid.
 pub fn of_marking(world: &World, marking: &Marking) -> Option<String> {
     let name = &marking.release.name;
     let Some(release) = world.release(&marking.release) else {
@@ -78,7 +79,8 @@ pub fn of_marking(world: &World, marking: &Marking) -> Option<String> {
     Some(format!("release {name} {word}{}", by.unwrap_or_default()))
 }
 
-/// Describes the objects that a collection would treat differently now; empty if the plan is current.
+/// Describes the objects that gc would now treat in another way than planned; empty if the plan is still
+/// valid.
 pub fn of_collection(world: &World, gc: &Gc, plan: &Collection, now: Timestamp) -> Vec<String> {
     let asked = Asked {
         operation: plan.operation.clone(),
@@ -88,7 +90,7 @@ pub fn of_collection(world: &World, gc: &Gc, plan: &Collection, now: Timestamp) 
         namespace: plan.namespace.clone(),
     };
     let Ok(again) = gc::plan(world, gc, &asked) else {
-        // The screens show separately that the read model is not current.
+        // The read model is not up to date. The screens show this separately.
         return Vec::new();
     };
     let going = |plan: &Collection| -> BTreeSet<Key> {
@@ -147,7 +149,7 @@ pub(super) fn describe(world: &World, fact: &PinFact, change: &Change, now: Time
     }
 }
 
-/// Describes the change of the ReleasePin of a plan.
+/// Describes how the ReleasePin of a change differs from plan time.
 fn pin(
     world: &World,
     change: &Change,
@@ -183,7 +185,7 @@ fn pin(
     }
 }
 
-/// Describes the change of the source ReleasePin of a promotion.
+/// Describes how the ReleasePin in the source environment of a promotion differs from plan time.
 fn source(world: &World, key: &Key, release: &str, now: Timestamp) -> String {
     let name = &key.name;
     let Some(pin) = world.pin(key) else {
@@ -208,8 +210,8 @@ fn source(world: &World, key: &Key, release: &str, now: Timestamp) -> String {
     }
 }
 
-/// Describes a hold that ended while the plan was open, so that another release than the planned one is
-/// effective before or after the change.
+/// Describes the hold that ended while the plan was open, if another release than planned is effective
+/// because of that. None if no hold ended.
 pub(super) fn ended(world: &World, fact: &PinFact, now: Timestamp) -> Option<String> {
     let PinFact::Effective {
         key,
@@ -239,7 +241,7 @@ pub(super) fn ended(world: &World, fact: &PinFact, now: Timestamp) -> Option<Str
     }
 }
 
-/// Names the user who changed a ReleasePin last.
+/// Returns the user who made the newest change of a ReleasePin, as the end of a sentence: ` by ana`.
 fn by(pin: &Pin) -> String {
     let by = pin.changed_by.as_deref();
     by.map(|by| format!(" by {by}")).unwrap_or_default()
@@ -323,8 +325,8 @@ fn pipeline(world: &World, namespace: &str) -> String {
     }
 }
 
-/// Names the tool that wrote an object's spec last, and the time: the server records users only on
-/// ReleasePins.
+/// Returns the tool that wrote the spec of an object last, and the time, as the end of a sentence. The server
+/// records users only for ReleasePins.
 fn with_tool(metadata: &ObjectMeta) -> String {
     let managers = metadata.managed_fields.iter().flatten();
     let of_spec = managers.filter(|manager| {
@@ -393,7 +395,7 @@ mod tests {
         promote::plan(world, &command, &asked()).unwrap()
     }
 
-    /// A ReleasePin that somebody has changed.
+    /// Returns a ReleasePin that another user has changed.
     fn moved(environment: &str, version: &str, by: &str) -> crate::api::ReleasePin {
         let mut pin = fixture::pin("cart", environment, version);
         pin.metadata.generation = Some(2);

@@ -1,4 +1,4 @@
-//! The tables of ReleasePins, releases and snapshots in the read model, and the watches that fill them.
+//! The tables of the read model for ReleasePins, releases and snapshots, and the watches that fill them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,15 +14,14 @@ use crate::engine::world::feed::Watch;
 use crate::engine::world::{Event, Key, Source, Table, World};
 
 impl Source {
-    /// ReleasePins.
     pub const RELEASE_PINS: Self = Self("ReleasePins");
-    /// Releases, by their metadata.
+    /// The releases; only their metadata is watched.
     pub const RELEASES: Self = Self("releases");
-    /// ComponentEnvSnapshots, by their metadata.
+    /// The ComponentEnvSnapshots; only their metadata is watched.
     pub const SNAPSHOTS: Self = Self("snapshots");
 }
 
-/// The kinds that the planners of ReleasePin changes read. Only gc reads snapshots too.
+/// The kinds that planners of ReleasePin changes and marks read.
 pub const READ_BY_CHANGES: [Source; 4] = [
     Source::RELEASE_PINS,
     Source::RELEASES,
@@ -30,7 +29,7 @@ pub const READ_BY_CHANGES: [Source; 4] = [
     Source::PIPELINES,
 ];
 
-/// The kinds that gc reads.
+/// The kinds that the planner of gc reads.
 pub const READ_BY_GC: [Source; 5] = [
     Source::RELEASE_PINS,
     Source::RELEASES,
@@ -39,8 +38,8 @@ pub const READ_BY_GC: [Source; 5] = [
     Source::PIPELINES,
 ];
 
-/// Returns the watches that fill the tables. Releases and snapshots are large, so only their
-/// metadata is watched: it has every value that a row keeps.
+/// Returns the watches that fill the tables. Releases and snapshots are large, so only their metadata is
+/// watched; it has all values of the rows.
 pub fn watches() -> [Watch; 3] {
     [
         Watch::new(Source::RELEASE_PINS, World::pins).of_row(World::component_of),
@@ -49,32 +48,32 @@ pub fn watches() -> [Watch; 3] {
     ]
 }
 
-/// The rows, and their indexes.
+/// The rows of the three kinds, with indexes.
 #[derive(Default)]
 pub(super) struct Tables {
     pub(super) pins: Table<Pin>,
     pub(super) releases: Table<ReleaseRow>,
     pub(super) snapshots: Table<SnapshotRow>,
     pub(super) components: HashMap<Key, OfComponent>,
-    /// The releases without a component.
+    /// The releases without a component label.
     pub(super) unowned: BTreeSet<Key>,
-    /// The ReleasePins that name a release; the release may not exist.
+    /// For each release, the ReleasePins that name it. The release need not exist.
     pub(super) named_by: HashMap<Key, BTreeSet<Arc<str>>>,
 }
 
-/// The objects of one component.
+/// The index of one component.
 #[derive(Default)]
 pub(super) struct OfComponent {
-    /// The names of the ReleasePins of the component, by environment.
+    /// The ReleasePins of the component: environment to name.
     pub(super) pins: BTreeMap<Arc<str>, Arc<str>>,
-    /// The releases of the component, newest first; of two that were created in the same second, the last by
-    /// name.
+    /// The releases of the component, newest first. Releases with the same creation time are sorted by name,
+    /// the last name first.
     pub(super) releases: BTreeSet<Place>,
-    /// The snapshots of the component by environment, newest first.
+    /// The snapshots of the component: environment to snapshots, newest first.
     pub(super) snapshots: BTreeMap<Arc<str>, BTreeSet<Place>>,
 }
 
-/// The sort key of an object of a component: newest first.
+/// A sort key that puts the newest object first.
 type Place = Reverse<(Timestamp, Arc<str>)>;
 
 static EMPTY: LazyLock<Tables> = LazyLock::new(Tables::default);
@@ -84,7 +83,7 @@ impl World {
         self.table().unwrap_or(&EMPTY)
     }
 
-    /// Applies an event of the watch of ReleasePins.
+    /// Applies a watch event to the ReleasePins.
     pub fn pins(&mut self, event: Event<ReleasePin>) {
         match event {
             Event::Listing => self.table_mut::<Tables>().pins.start_list(),
@@ -110,7 +109,7 @@ impl World {
         }
     }
 
-    /// Applies an event of the watch of releases.
+    /// Applies a watch event to the releases.
     pub fn releases(&mut self, event: Event<PartialObjectMeta<Release>>) {
         match event {
             Event::Listing => self.table_mut::<Tables>().releases.start_list(),
@@ -136,7 +135,7 @@ impl World {
         }
     }
 
-    /// Applies an event of the watch of snapshots.
+    /// Applies a watch event to the snapshots.
     pub fn snapshots(&mut self, event: Event<PartialObjectMeta<ComponentEnvSnapshot>>) {
         match event {
             Event::Listing => self.table_mut::<Tables>().snapshots.start_list(),
@@ -159,7 +158,8 @@ impl World {
         self.name(&snapshot.namespace().unwrap_or_default());
         let key = self.key(snapshot);
         self.table_mut::<Tables>().remove_snapshot(&key);
-        // Only the controller creates snapshots, with both labels; ignore a snapshot that lacks one.
+        // The controller writes both labels on every snapshot. A snapshot without one of them was not created
+        // by the controller, so it is ignored.
         let label = |name| snapshot.labels().get(name);
         let (Some(component), Some(environment)) =
             (label(labels::COMPONENT), label(labels::ENVIRONMENT))
@@ -211,7 +211,7 @@ impl Tables {
         };
         let component = key.beside(&old.component);
         if let Some(of_component) = self.components.get_mut(&component) {
-            // Another ReleasePin may have the same component and environment now.
+            // Another ReleasePin may have the same component and environment; then its entry stays.
             if of_component.pins.get(&old.environment) == Some(&key.name) {
                 of_component.pins.remove(&old.environment);
             }

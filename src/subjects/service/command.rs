@@ -1,6 +1,6 @@
-//! Commands, and their plans: changes of ReleasePins, marks, collections.
+//! The commands that users give, and their plans: changes of subjects, marks on releases, gc.
 //!
-//! Each command has a command line that does the same.
+//! For each command there is a command line that does the same.
 
 use super::named;
 use crate::api::openchoreo::release::Verdict;
@@ -17,19 +17,19 @@ use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::release_pin::{READ_BY_CHANGES, READ_BY_GC, kind, marking};
 use crate::text::quoted;
 
-/// An action that a user requests.
+/// A command of a user, before it is planned.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// A change of ReleasePins.
+    /// Change ReleasePins or other subjects.
     Change(Order),
-    /// A release is marked bad, or good again.
+    /// Mark a release bad or good.
     Mark(Mark),
-    /// Unused objects are deleted.
+    /// Delete unused releases and snapshots.
     Collect(Gc),
 }
 
-/// Returns the flag that selects an environment. Returns no flag for a name that contains its kind,
-/// such as `deploy/web`: the namespace of the target says where this subject is.
+/// Returns the `--environment` flag of a subject. If the name contains the kind, such as `deploy/web`,
+/// returns no flag: the namespace of the target selects this subject.
 fn place<'a>(name: &str, environment: &'a str) -> Vec<&'a str> {
     match name.contains('/') {
         true => Vec::new(),
@@ -37,30 +37,28 @@ fn place<'a>(name: &str, environment: &'a str) -> Vec<&'a str> {
     }
 }
 
-/// The plan of a command.
 #[derive(Clone, Debug)]
 pub enum PlannedCommand {
-    /// Changes of ReleasePins.
+    /// The plan of a change.
     Changes(Box<ActionPlan>),
-    /// A mark.
+    /// The plan of a mark.
     Mark(Marking),
-    /// A collection.
+    /// The plan of a gc.
     Collection(Collection),
 }
 
 impl Command {
-    /// Returns the kinds that a plan of the command reads.
+    /// Returns the watched kinds that the planner of this command needs.
     pub fn reads(&self) -> &'static [Source] {
         match self {
-            // An order on subjects that are named with their kind is planned from the server, not
-            // from the read model.
+            // Subjects such as `deploy/web` are planned from the server, not from the read model.
             Self::Change(order) if named::is_named(order) => &[],
             Self::Change(_) | Self::Mark(_) => &READ_BY_CHANGES,
             Self::Collect(_) => &READ_BY_GC,
         }
     }
 
-    /// Returns what bowline does with the remote of a repository before it plans the command.
+    /// Returns how bowline talks to the git remote of a repository before it plans the command.
     pub fn before_plan(&self) -> BeforePlan {
         match self {
             Self::Change(order) if order.is_urgent() => BeforePlan::NameRemote,
@@ -68,8 +66,7 @@ impl Command {
         }
     }
 
-    /// Returns the component and the environment; None if the command is about several ReleasePins,
-    /// or about releases.
+    /// Returns the component and the environment; None for a command on several ReleasePins or on releases.
     pub fn place(&self) -> Option<(&str, &str)> {
         match self {
             Self::Change(order) => order.place(),
@@ -77,13 +74,11 @@ impl Command {
         }
     }
 
-    /// Returns whether the command is about subjects whose names contain the kind, such as
-    /// `deploy/web`.
+    /// Returns whether the command names a subject with its kind, such as `deploy/web`.
     pub fn is_named(&self) -> bool {
         matches!(self, Self::Change(order) if named::is_named(order))
     }
 
-    /// Returns the verb of the action.
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Change(Order::Deploy { .. }) => "deploy",
@@ -103,7 +98,7 @@ impl Command {
         }
     }
 
-    /// Returns the objects of the action, in a few words.
+    /// Returns the objects of the command as text for the user, such as `cart to staging`.
     pub fn subject(&self) -> String {
         match self {
             Self::Change(Order::Promote(promote)) => {
@@ -138,7 +133,7 @@ impl Command {
         }
     }
 
-    /// Returns the object and the environment that the action changes, for a narrow screen.
+    /// Returns the objects of the command as a short text for a narrow screen.
     pub fn short_subject(&self) -> String {
         match self {
             Self::Change(Order::Promote(promote)) => match promote.components.as_slice() {
@@ -152,15 +147,15 @@ impl Command {
         }
     }
 
-    /// Returns the command lines that do the same on a target, as one line that the user can paste
-    /// into a shell.
+    /// Returns the command lines for the same command on a target, joined with `&&`, so that the user can
+    /// paste them into a shell.
     pub fn aimed(&self, reason: Option<&str>, address: &Address) -> String {
         let lines = self.command_lines(reason);
         let lines: Vec<String> = lines.iter().map(|line| address.bowline(line)).collect();
         lines.join(" && ")
     }
 
-    /// Returns the command lines that do the same, without the flags of the target.
+    /// Returns the command lines for the same command, without the flags that select the target.
     pub fn command_lines(&self, reason: Option<&str>) -> Vec<String> {
         let orders = match self {
             Self::Change(Order::Set(orders)) => orders.iter(),
@@ -239,7 +234,7 @@ impl Command {
                 add(&["undo", &undo.component]);
                 add(&place(&undo.component, &undo.environment));
             }
-            // An action on several components has one command line for each.
+            // A set has no command line of its own: `command_lines` writes one for each of its commands.
             Self::Change(Order::Set(_)) => {}
             Self::Mark(mark) => add(&["mark", marking::word(mark.verdict), &mark.release]),
             Self::Collect(gc) => {
@@ -256,7 +251,7 @@ impl Command {
             }
         }
         if let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) {
-            // A reason that looks like a flag needs an equals sign.
+            // `--reason TEXT` does not accept a text that begins with a dash.
             match reason.starts_with('-') {
                 true => add(&[&format!("--reason={reason}")]),
                 false => add(&["--reason", reason]),
@@ -267,7 +262,7 @@ impl Command {
 }
 
 impl PlannedCommand {
-    /// Returns the plan; None for marks and collections.
+    /// Returns the plan of a change; None for marks and gc.
     pub fn plan(&self) -> Option<&Plan> {
         match self {
             Self::Changes(action_plan) => Some(&action_plan.plan),
@@ -275,8 +270,8 @@ impl PlannedCommand {
         }
     }
 
-    /// Returns the confirmation that the plan needs. `protected` is the name of a protected context on which
-    /// writes are not allowed.
+    /// Returns the confirmation that the plan needs. `protected` is the name of the protected context, if the
+    /// connection refuses writes to it.
     pub fn confirmation(&self, world: &World, protected: Option<&str>) -> Confirmation {
         let mut confirmation = match self {
             Self::Changes(action_plan) => Confirmation::of_plan(&action_plan.plan, world),
@@ -289,7 +284,8 @@ impl PlannedCommand {
         confirmation
     }
 
-    /// Returns an error if the plan needs a reason and has none: such a plan can be shown, but not applied.
+    /// Returns a refusal if an environment requires a reason and the plan has none. Front ends show such a
+    /// plan, but cannot apply it.
     pub fn lacks_reason(&self) -> Option<Refusal> {
         match self {
             Self::Changes(action_plan) => {
@@ -301,7 +297,7 @@ impl PlannedCommand {
         }
     }
 
-    /// Returns whether the plan changes nothing.
+    /// Returns whether the plan writes nothing.
     pub fn is_idle(&self) -> bool {
         match self {
             Self::Changes(action_plan) => action_plan.plan.changing().next().is_none(),
@@ -310,7 +306,6 @@ impl PlannedCommand {
         }
     }
 
-    /// Sets the reason.
     pub fn because(&mut self, reason: Option<String>) {
         match self {
             Self::Changes(action_plan) => action_plan.plan.because(reason),
@@ -319,7 +314,7 @@ impl PlannedCommand {
         }
     }
 
-    /// Returns the kubectl commands that come closest to the plan, for the command log.
+    /// Returns kubectl commands that are similar to the plan, for the command log.
     pub fn kubectl(&self) -> Vec<String> {
         match self {
             Self::Changes(action_plan) => {

@@ -1,7 +1,8 @@
-//! The steps of an action, from a command to its outcome, which both front ends share.
+//! The steps from a command to its result, which both front ends share.
 //!
-//! A front end makes a [`Command`] of the user's input and shows its [`PlannedCommand`]. It asks for the
-//! confirmation that the plan needs, and applies the plan only as [`Confirmed`]. Nothing here asks or prints.
+//! A front end builds a [`Command`] from the input of the user, shows its [`PlannedCommand`], asks for the
+//! confirmation that the plan needs, and applies the plan as [`Confirmed`]. This module does not ask the user
+//! or print.
 
 mod command;
 mod named;
@@ -31,32 +32,33 @@ use crate::engine::world::feed::Feed;
 use crate::git::commit::CommitError;
 use crate::resolve::git::Git;
 
-/// How long a collected release is remembered, to create it again if a ReleasePin names it by then.
+/// How long gc waits after the deletion of a release to see whether a ReleasePin names it. If so, gc creates
+/// the release again.
 const REMEMBERS: Duration = Duration::from_secs(1);
 
 /// Plans and applies commands in one namespace of a target.
 pub struct Service<'a> {
-    /// The connection to the target.
     pub connection: &'a Connection,
-    /// The read model of the namespace.
+    /// The read model of the namespace, filled by watches.
     pub feed: &'a Feed,
-    /// The reader of git references.
+    /// The reader of git references in releases.
     pub git: &'a Git,
 }
 
-/// A plan that the user has confirmed, exactly as the front end showed it.
+/// A plan that the user has confirmed, in the form that the front end showed.
 #[derive(Clone, Debug)]
 pub struct Confirmed {
-    /// The plan, with the reason.
     pub planned: Box<PlannedCommand>,
-    /// The changed files, if the target is a repository.
+    /// The files that the commit changes; None if the target is no repository.
     pub files: Option<Arc<Proposal>>,
-    /// Whether the user answered a question, which allows the writes of this plan on a protected context.
+    /// Whether the user answered on a terminal. On a protected context, only such an answer allows the
+    /// writes.
     answered: bool,
 }
 
 impl Confirmed {
-    /// Confirms a plan with an accepted answer. A typed reason becomes the reason of the plan.
+    /// Combines a plan with the answer of the user. A reason that the user typed becomes the reason of the
+    /// plan.
     pub fn new(
         mut planned: Box<PlannedCommand>,
         files: Option<Arc<Proposal>>,
@@ -73,36 +75,36 @@ impl Confirmed {
     }
 }
 
-/// The result of applying a plan.
+/// The result of a plan that bowline applied.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The plan of changes was applied.
+    /// A plan of changes was applied.
     Changed {
-        /// The release that was created first; None if the plan needed no new release.
+        /// The name of the new release that the plan created first; None if the plan needed none.
         created: Option<String>,
-        /// One result per change.
+        /// The results, in the order of the changes.
         results: Vec<Result<Applied, ApplyError>>,
     },
-    /// The result of a mark.
+    /// A plan of a mark was applied.
     Marked(Result<Marked, MarkError>),
-    /// Objects were collected.
+    /// A plan of gc was applied.
     Collected {
-        /// One result per object.
+        /// The objects of the plan, each with its result.
         results: Vec<(Candidate, Collected)>,
-        /// The reason why the collection stopped early.
+        /// The error that stopped gc early, if there was one.
         ended: Result<(), CollectError>,
     },
-    /// The plan is a commit.
+    /// The plan was written as a commit.
     Committed(Box<Committed>),
 }
 
-/// The reason why nothing was applied.
+/// The reason why bowline applied nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum NotApplied {
-    /// The plan, or the new release that it needs, is refused.
+    /// The plan was refused, or the new release that it needs could not be created.
     #[error(transparent)]
     NotPlanned(#[from] NotPlanned),
-    /// Nothing was committed to the repository.
+    /// The repository refused the commit.
     #[error(transparent)]
     NotCommitted(#[from] NotCommitted),
 }
@@ -125,7 +127,6 @@ impl Service<'_> {
         }
     }
 
-    /// Plans a command.
     pub async fn plan(
         &self,
         command: &Command,
@@ -156,7 +157,8 @@ impl Service<'_> {
         })
     }
 
-    /// Returns the files that a plan changes, if they can be committed now; None if the target is a server.
+    /// Returns the files that the plan changes, after a check that they can be committed now; None if the
+    /// target is no repository.
     pub async fn files(&self, planned: &PlannedCommand) -> Result<Option<Proposal>, NotCommitted> {
         let Some(commits) = Commits::of(self.connection) else {
             return Ok(None);
@@ -166,7 +168,7 @@ impl Service<'_> {
         Ok(Some(proposal))
     }
 
-    /// Like [`Service::files`], but does not check whether the files can be committed: for a dry run.
+    /// Returns the files like [`Service::files`], but without the check: for a dry run.
     pub fn proposal(&self, planned: &PlannedCommand) -> Result<Option<Proposal>, NotCommitted> {
         let commits = Commits::of(self.connection);
         commits
@@ -174,7 +176,7 @@ impl Service<'_> {
             .transpose()
     }
 
-    /// Renders the effect of each change on its environment, see [`Planner::show`].
+    /// Renders the manifests of each change, see [`Planner::show`].
     pub async fn show(
         &self,
         action_plan: &mut ActionPlan,
@@ -186,7 +188,7 @@ impl Service<'_> {
         }
     }
 
-    /// Like [`Service::show`], but fetches every git reference of the plan: for a dry run.
+    /// Renders like [`Service::show`], but also fetches the git references of the plan: for a dry run.
     pub async fn show_fetched(
         &self,
         action_plan: &mut ActionPlan,
@@ -195,9 +197,9 @@ impl Service<'_> {
         self.planner().show_fetched(action_plan, options).await
     }
 
-    /// Applies a confirmed plan; `user` is our name, according to the server. Starts no further change and
-    /// no further deletion after `abort` is set. Afterwards, `confirmed` has the release that was created and
-    /// the files that were committed.
+    /// Applies a confirmed plan. `user` is the user name that the server knows. After `abort` is set, starts
+    /// no further change and no further deletion. Adds the created release and the committed files to
+    /// `confirmed`.
     pub async fn apply(
         &self,
         confirmed: &mut Confirmed,
@@ -224,7 +226,7 @@ impl Service<'_> {
             };
             return Ok(Outcome::Committed(Box::new(committed)));
         }
-        // On a protected context, this connection allows the writes of this plan and no others.
+        // On a protected context, this copy of the connection allows the writes of the plan.
         let connection = match confirmed.answered {
             true => self.connection.for_confirmed_plan(),
             false => self.connection.clone(),
@@ -274,8 +276,8 @@ fn commits(connection: &Connection) -> Commits<'_> {
     Commits::of(connection).expect("BUG: only the plan of a repository has files")
 }
 
-/// Edits the files again, because a file and the commit may contain a reason that the user typed after the
-/// front end showed the files. Fails if the files are no longer as they were shown.
+/// Edits the files again, because the reason that the user typed belongs into the files and the commit. Fails
+/// if a file changed after the front end showed it.
 fn propose_again(
     connection: &Connection,
     planned: &PlannedCommand,

@@ -1,5 +1,5 @@
-//! Plans changes of subjects whose names contain the kind, such as `deploy/web`, with the functions
-//! of that kind.
+//! Plans commands on subjects that users name with their kind, such as `deploy/web`. The plan comes from the
+//! functions of that kind.
 
 use futures::future::try_join_all;
 
@@ -10,7 +10,7 @@ use crate::connect::Connection;
 use crate::engine::plan::Asked;
 use crate::engine::subject::command::{Actions, Command, Planned, SubjectError, Verb};
 
-/// Returns whether an order names a subject together with its kind, such as `deploy/web`.
+/// Returns whether an order names a subject with its kind, such as `deploy/web`.
 pub fn is_named(order: &Order) -> bool {
     match order {
         Order::Promote(promote) => promote.components.iter().any(|name| names_kind(name)),
@@ -19,13 +19,12 @@ pub fn is_named(order: &Order) -> bool {
     }
 }
 
-/// Returns whether a name begins with a known kind, such as `deploy/`.
+/// Returns whether a name begins with the word of a kind, such as `deploy/`.
 fn names_kind(name: &str) -> bool {
     named("", name).is_some()
 }
 
-/// Plans an order on subjects whose names contain the kind, each subject with the functions of its
-/// kind.
+/// Plans an order on subjects that are named with their kind.
 pub async fn plan(
     connection: &Connection,
     order: &Order,
@@ -59,8 +58,7 @@ pub async fn plan(
     Ok(ActionPlan::of_objects(plan, notes, objects))
 }
 
-/// Translates an order on one subject to a command, and returns the command with the functions of
-/// the kind.
+/// Converts an order on one subject to a command for the functions of its kind.
 fn command(order: &Order, asked: &Asked) -> Result<(&'static Actions, Command), SubjectError> {
     let name = order.place().map_or("", |(name, _)| name);
     let refused = |why: &str| SubjectError::Refused {

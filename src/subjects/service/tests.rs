@@ -1,4 +1,4 @@
-//! The confirmation of each kind of plan, which both front ends ask for.
+//! Tests of the confirmation that each kind of plan needs.
 
 use super::{Command, Confirmed, PlannedCommand};
 use crate::api::openchoreo::release::Verdict;
@@ -13,7 +13,8 @@ use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::repository::BeforePlan;
 use crate::subjects::release_pin::{READ_BY_CHANGES, READ_BY_GC};
 
-/// A shop with a cart in every environment, with five releases of which one is marked bad.
+/// Returns a read model with a component cart, which is deployed in every environment and has five releases.
+/// One of the releases is marked bad.
 fn shop() -> World {
     let mut world = fixture::world();
     for (minute, version) in (1..).zip(["v1", "v2", "v3", "v4", "v5"]) {
@@ -72,8 +73,8 @@ fn collected(keep: usize) -> PlannedCommand {
 #[test]
 fn every_kind_of_plan_has_its_confirmation() {
     let production = "a change of the production environment production";
-    // Each case: the plan, the words to type, the same on a protected context, the risk, whether the plan
-    // lacks a reason.
+    // The columns: the plan; the words to type; the words to type on a protected context; the risk; whether
+    // the plan lacks a reason.
     for (planned, wanted, protected, risk, lacks) in [
         (pinned("development"), "", "prod-eu", None, false),
         (pinned("staging"), "", "prod-eu", None, false),
@@ -152,7 +153,7 @@ fn a_typed_reason_becomes_the_reason_of_the_plan() {
         assert_eq!(reason(&confirmed).as_deref(), Some("errors up"), "{typed}");
         assert!(confirmed.planned.lacks_reason().is_none());
     }
-    // A reason of the command line stays if the user types none.
+    // If the user types no reason, the plan keeps the reason of the command line.
     let planned = marked("v2", Verdict::Bad, Some("leaks"));
     let accepted = Accepted {
         reason: None,

@@ -1,35 +1,35 @@
-//! The revisions of a workload that a rollback or an undo replaced, in an annotation of the workload. The next
-//! rollback without a target skips them.
+//! The revisions of a workload that a rollback or an undo replaced. An annotation of the workload lists them,
+//! so that the next rollback without a target skips them.
 //!
-//! The record of the last action is not enough: a later action, such as unpin, overwrites it.
+//! The annotation of the last operation is not enough, because the next action overwrites it.
 
 use std::collections::BTreeMap;
 
 use crate::api::labels;
 
-/// The longest list; the entries with the lowest numbers are dropped.
+/// The largest number of entries. The entries with the lowest revisions are dropped.
 const MOST: usize = 20;
 
-/// The numbers of the abandoned revisions, by the hash of their templates.
+/// The abandoned revisions: the hash of the template, and the revision number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abandoned(BTreeMap<String, i64>);
 
 impl Abandoned {
-    /// Reads the annotation; empty if there is none, or if it is not readable.
+    /// Reads the annotation of a workload. Empty if it does not exist or cannot be parsed.
     pub fn of(annotations: &BTreeMap<String, String>) -> Self {
         let text = annotations.get(labels::ABANDONED);
         let read = text.and_then(|text| serde_json::from_str(text).ok());
         Self(read.unwrap_or_default())
     }
 
-    /// Returns whether a revision is abandoned. A template that was published again has a higher number, and is
-    /// no longer abandoned.
+    /// Returns whether a revision is abandoned. If the same template was published again, it has a higher
+    /// number and is not abandoned.
     pub fn has(&self, hash: &str, number: i64) -> bool {
         self.0.get(hash).is_some_and(|at| number <= *at)
     }
 
-    /// Returns the text of the annotation after a return to a revision. `newer` has the hash and the number of each
-    /// revision that is newer than this one. A return to an abandoned revision is the way forward again, and abandons
+    /// Returns the value of the annotation after a rollback to the revision `(hash, number)`. `newer` has the
+    /// hash and the number of each revision after that one. A rollback to an abandoned revision abandons
     /// nothing.
     pub fn after_return_to<'a>(
         &self,
@@ -65,7 +65,7 @@ mod tests {
         let newer = [("b", 2), ("c", 3)];
         let back = of(Abandoned::default().after_return_to(("a", 1), newer.into_iter()));
         assert!(back.has("b", 2) && back.has("c", 3) && !back.has("a", 4));
-        // Somebody published b again.
+        // Revision 5 has template b again, which somebody published again.
         assert!(!back.has("b", 5));
         let forward = of(back.after_return_to(("c", 3), [("a", 4)].into_iter()));
         assert!(!forward.has("c", 3) && !forward.has("a", 4) && forward.has("b", 2));

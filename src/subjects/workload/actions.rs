@@ -1,8 +1,8 @@
-//! The actions on a workload: rollback, pin, unpin, undo. Reads the workload and its revisions from the server,
-//! then plans with pure functions.
+//! The actions on a workload: rollback, pin, unpin, undo. Reads the workload and its revisions from the
+//! server, then plans with pure functions.
 //!
-//! Every plan depends on the template of the workload and, for a Deployment, on whether it is paused. The replicas
-//! do not matter: an autoscaler may change them at any time.
+//! Every plan depends on the pod template and, for a Deployment, on `paused`. It does not depend on the
+//! replicas, because an autoscaler may change them at any time.
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -19,17 +19,17 @@ use super::template;
 use crate::api::bowline::audit::Action;
 use crate::api::hold::Hold;
 use crate::api::labels;
-use crate::engine::audit;
+use crate::engine::audit::EntriesOf;
 use crate::engine::ownership::{GitOps, gitops};
 use crate::engine::plan::{Asked, Change, Field, Plan};
 use crate::engine::production::{Place, place};
 use crate::engine::subject::command::{Command, Planned, SubjectError, Verb};
 use crate::engine::subject::{SubjectRef, field};
 
-/// The path of the template in managed fields.
+/// The path of the pod template in managed fields.
 pub(super) const OF_TEMPLATE: &[&str] = &["f:spec", "f:template"];
 
-/// Plans a command.
+/// Plans a command on a workload.
 pub async fn plan(
     client: &Client,
     command: &Command,
@@ -41,17 +41,22 @@ pub async fn plan(
     allowed(client, subject, &place).await?;
     let mut planner = Planner::new(subject, &workload, &place, asked);
     let mut planned = planner.plan(&command.verb)?;
-    if !audit::has_entries(client).await {
-        planned.notes.push(
+    planned.notes.extend(match EntriesOf::ask(client, subject.kind).await {
+        EntriesOf::Kind => None,
+        EntriesOf::OtherKinds => Some(format!(
+            "the kind AuditEntry of this cluster is from an older bowline and has no entries of a {}: bowline records the change in an annotation of the object and as an Event; bowline install updates the kinds",
+            subject.kind.name
+        )),
+        EntriesOf::Nothing => Some(
             "this cluster has no AuditEntries: bowline records the change in an annotation of the object and as an Event"
                 .to_owned(),
-        );
-    }
+        ),
+    });
     Ok(planned)
 }
 
-/// Refuses a change for which the user does not have the permission. If the server does not answer
-/// the question, the server itself decides when the change is made.
+/// Refuses a change if the user does not have the permission. If the server does not answer this question,
+/// the check passes, and the server decides when bowline writes.
 async fn allowed(client: &Client, subject: &SubjectRef, place: &Place) -> Result<(), SubjectError> {
     let resource = (subject.kind.resource)();
     let mut questions = vec![ResourceAttributes {
@@ -101,7 +106,7 @@ async fn allowed(client: &Client, subject: &SubjectRef, place: &Place) -> Result
     Ok(())
 }
 
-/// Plans commands on one workload, with pure functions.
+/// Plans commands on one workload. All functions are pure.
 struct Planner<'a> {
     subject: &'a SubjectRef,
     workload: &'a Workload,
@@ -164,8 +169,8 @@ impl<'a> Planner<'a> {
         Ok(self.planned(Action::Rollback, Some(target), restored, holds, workload))
     }
 
-    /// Returns the newest older revision that may be restored: it has another template than the
-    /// current revision, is not marked bad, and no rollback or undo of bowline replaced it.
+    /// Returns the revision that a rollback restores by default: the newest older revision with another
+    /// template that is not marked bad and that no rollback or undo of bowline replaced.
     fn last_good(&mut self) -> Result<&'a Stored, SubjectError> {
         let workload = self.workload;
         let current = template::hash(&workload.template());
@@ -233,7 +238,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Refuses to change the template of a workload that a GitOps tool owns.
+    /// Refuses to change the template if a GitOps tool owns the workload, unless the user accepts that with
+    /// `force`.
     fn may_move(&mut self, verb: &str, force: bool) -> Result<(), SubjectError> {
         let Some(tool) = self.gitops else {
             return Ok(());
@@ -252,7 +258,7 @@ impl<'a> Planner<'a> {
         if self.asked.reason.is_none() {
             return Err(SubjectError::refused(
                 format!("cannot {verb} {name} with --force without a reason: {tool} owns it"),
-                "add --reason".to_owned(),
+                "add --reason TEXT".to_owned(),
             ));
         }
         self.warnings.push(format!(
@@ -261,7 +267,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Sets the template of a revision, and resumes a paused Deployment.
+    /// Plans to set the template of a revision. Also resumes a paused Deployment.
     fn restore(&mut self, target: &Stored) -> Result<(), SubjectError> {
         if template::hash(&self.workload.template()) == template::hash(&target.template) {
             return Err(SubjectError::Refused {
@@ -320,7 +326,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Returns the id of the hold that paused the Deployment.
+    /// Returns the id of the hold that paused the Deployment; None if no hold paused it.
     fn frozen_by(&self) -> Option<&'a String> {
         self.workload.object.annotations().get(labels::FROZEN_BY)
     }
@@ -358,11 +364,11 @@ impl<'a> Planner<'a> {
         Ok(self.planned(Action::Pin, None, None, holds, self.workload))
     }
 
-    /// Pauses a Deployment whose rollout is complete.
+    /// Plans to pause a Deployment. Refuses if its rollout is not complete.
     fn freeze(&mut self, name: &str) -> Result<(), SubjectError> {
         if self.subject.kind != &DEPLOYMENT {
             return Err(SubjectError::Refused {
-                why: format!("cannot freeze {name}: only a Deployment can be paused"),
+                why: format!("cannot pin {name} with --freeze: only a Deployment can be paused"),
                 hint: Some(format!("bowline pin {name}")),
             });
         }
@@ -370,7 +376,7 @@ impl<'a> Planner<'a> {
         if health.health != crate::api::choreo::rendered::Health::Healthy && !self.is_paused() {
             let why = health.message.unwrap_or_default();
             return Err(SubjectError::Refused {
-                why: format!("cannot freeze {name}: its rollout is not complete: {why}"),
+                why: format!("cannot pin {name} with --freeze: its rollout is not complete: {why}"),
                 hint: Some(format!("bowline pin {name}")),
             });
         }
@@ -503,7 +509,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns the id of the hold that an operation placed.
+/// Returns the id of the hold that an operation places.
 fn hold_of(operation: &str) -> String {
     crate::engine::plan::hold_id(operation)
 }
@@ -515,7 +521,7 @@ fn removed(path: &[&str]) -> Field {
     }
 }
 
-/// Returns the parts of a workload that a change may touch, before and after it.
+/// Returns the parts of a workload that a change can touch, before and after the change, for a diff.
 fn shown(subject: &SubjectRef, object: &DynamicObject, change: &Change) -> [Value; 2] {
     let mut before = manifest(
         subject,

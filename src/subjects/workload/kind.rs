@@ -1,4 +1,4 @@
-//! Deployments, StatefulSets and DaemonSets as kinds of subjects.
+//! Describes Deployments, StatefulSets and DaemonSets as kinds of subjects.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
@@ -13,12 +13,12 @@ use crate::connect::kinds;
 use crate::engine::subject::command::Actions;
 use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, field};
 
-/// The path of the pod template.
+/// The path of the pod template in a workload.
 pub(super) const TEMPLATE: &[&str] = &["spec", "template"];
-/// The path of the field that stops the rollouts of a Deployment.
+/// The path of the field that pauses the rollouts of a Deployment.
 pub(super) const PAUSED: &[&str] = &["spec", "paused"];
 
-/// Deployments.
+/// The apps/v1 Deployment.
 pub static DEPLOYMENT: Kind = Kind {
     numbering: numbering(&[TEMPLATE, PAUSED]),
     ..workload("Deployment", &["deploy", "deployment"], || {
@@ -26,17 +26,16 @@ pub static DEPLOYMENT: Kind = Kind {
     })
 };
 
-/// StatefulSets.
+/// The apps/v1 StatefulSet.
 pub static STATEFUL_SET: Kind = workload("StatefulSet", &["sts", "statefulset"], || {
     kinds::kind::<StatefulSet>()
 });
 
-/// DaemonSets.
+/// The apps/v1 DaemonSet.
 pub static DAEMON_SET: Kind = workload("DaemonSet", &["ds", "daemonset"], || {
     kinds::kind::<DaemonSet>()
 });
 
-/// All kinds of workloads.
 pub static KINDS: [&Kind; 3] = [&DEPLOYMENT, &STATEFUL_SET, &DAEMON_SET];
 
 const fn workload(
@@ -57,7 +56,7 @@ const fn workload(
         }),
         capabilities: &[Capability::Rollback, Capability::Pin, Capability::Undo],
         content,
-        detail: |_, _| None,
+        release_ref: |_, _| None,
         place: |object| (object.name_any(), object.namespace()),
     }
 }

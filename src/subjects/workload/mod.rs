@@ -1,7 +1,8 @@
-//! Workloads: the Deployments, StatefulSets and DaemonSets of any cluster. They need no installation.
+//! Workloads: the Deployments, StatefulSets and DaemonSets of any cluster. bowline need not be installed on
+//! the cluster.
 //!
-//! The revisions of a workload are its ReplicaSets or ControllerRevisions. A rollback publishes the old
-//! template as a new revision, and keeps the replicas. A hold is an annotation.
+//! The revisions of a workload are its ReplicaSets or ControllerRevisions. A rollback publishes an old pod
+//! template as a new revision and keeps the replicas. A hold is an annotation of the workload.
 
 mod abandoned;
 pub mod actions;

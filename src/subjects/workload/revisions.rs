@@ -1,7 +1,8 @@
-//! The revisions of a workload: its ReplicaSets, or its ControllerRevisions.
+//! Reads the revisions of a workload: its ReplicaSets, or its ControllerRevisions.
 //!
-//! The controllers of Kubernetes copy the annotations of a workload to its newest revision. So a revision that
-//! bowline published says who published it and why, also on a cluster without AuditEntries.
+//! The controllers of Kubernetes copy the annotations of a workload to its newest revision. So the revision
+//! has the operation annotation of bowline, which says who published it and why, even on a cluster without
+//! AuditEntries.
 
 use std::collections::BTreeMap;
 
@@ -27,24 +28,22 @@ use crate::engine::subject::command::{Content, SubjectError};
 use crate::engine::subject::{SubjectRef, field};
 use crate::text;
 
-/// The annotation with the number of a ReplicaSet, and of the newest revision of a Deployment.
+/// The annotation with the revision number, on a ReplicaSet and on its Deployment.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The annotation in which kubectl keeps the reason of a change.
+/// The annotation in which kubectl stores the reason of a change.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 
-/// A stored revision of a workload.
+/// A revision of a workload that the server stores as an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// The number of the revision.
     pub number: i64,
-    /// The pod template of the revision.
     pub template: Value,
-    /// The object that stores the revision, such as a ReplicaSet.
+    /// The ReplicaSet or ControllerRevision that stores the revision.
     pub object: DynamicObject,
 }
 
 impl Stored {
-    /// Returns the identity of the content, as plans and entries name it.
+    /// Returns the content of the revision, as plans and audit entries name it.
     pub fn content(&self) -> ContentRef {
         ContentRef {
             name: format!("rev {} {}", self.number, template::images(&self.template)),
@@ -53,13 +52,14 @@ impl Stored {
         }
     }
 
-    /// Describes the mark of the revision, with its note; None if the revision is not marked bad.
+    /// Returns the bad mark of the revision as text, with its note; None if the revision is not marked bad.
     pub fn bad(&self) -> Option<String> {
         bad(self.object.annotations())
     }
 }
 
-/// Describes the mark of a revision from its annotations; None if the revision is not marked bad.
+/// Reads the bad mark from the annotations of a revision and returns it as text; None if the revision is not
+/// marked bad.
 pub(super) fn bad(annotations: &BTreeMap<String, String>) -> Option<String> {
     let mark = annotations.get(labels::MARK)?;
     match serde_json::from_str::<Mark>(mark) {
@@ -78,16 +78,16 @@ pub(super) fn bad(annotations: &BTreeMap<String, String>) -> Option<String> {
 
 /// A workload with its stored revisions.
 pub struct Workload {
-    /// The kind, such as `Deployment`.
+    /// The Kubernetes kind, such as `Deployment`.
     pub kind: &'static str,
-    /// The workload as the server returned it.
+    /// The workload, as the server returned it.
     pub object: DynamicObject,
-    /// The revisions of the workload, oldest first.
+    /// The stored revisions, oldest first.
     pub stored: Vec<Stored>,
 }
 
 impl Workload {
-    /// Reads a workload and its revisions.
+    /// Reads a workload and its stored revisions from the server.
     pub async fn read(client: &Client, subject: &SubjectRef) -> Result<Self, SubjectError> {
         let key = &subject.key;
         let api: Api<DynamicObject> =
@@ -98,8 +98,8 @@ impl Workload {
             namespace: key.namespace.to_string(),
         })?;
         let selected = ListParams::default().labels(&selector(&object));
-        // Read the revisions as untyped objects, so that a rollback also restores fields that this
-        // program does not know.
+        // The revisions are read as untyped objects, so that a rollback also restores fields that this
+        // version of bowline does not know.
         let (resource, stored): (_, fn(&DynamicObject, DynamicObject) -> Option<Stored>) =
             match subject.kind == &DEPLOYMENT {
                 true => (kinds::kind::<ReplicaSet>(), of_set),
@@ -117,20 +117,20 @@ impl Workload {
         })
     }
 
-    /// Returns the template of the workload.
+    /// Returns the pod template of the workload.
     pub fn template(&self) -> Value {
         field(&self.object, TEMPLATE).unwrap_or_default()
     }
 
-    /// Returns the newest revision with the template of the workload. None: the controller of the workload has not
-    /// stored the newest template yet.
+    /// Returns the newest stored revision with the template of the workload; None if the Kubernetes
+    /// controller has not stored the newest template yet.
     pub fn current(&self) -> Option<&Stored> {
         let hash = template::hash(&self.template());
         let mut newest = self.stored.iter().rev();
         newest.find(|stored| template::hash(&stored.template) == hash)
     }
 
-    /// Returns the identity of the current content.
+    /// Returns the content of the workload, as plans and audit entries name it.
     pub fn content(&self) -> ContentRef {
         let template = self.template();
         self.current().map_or_else(
@@ -143,13 +143,12 @@ impl Workload {
         )
     }
 
-    /// Returns the health of the workload, and the reason.
     pub fn health(&self) -> health::Verdict {
         health::wait::of_workload(&self.object, self.kind)
     }
 }
 
-/// Reads the revisions of a workload.
+/// Reads the revisions of a workload from the server.
 pub async fn read(
     client: &Client,
     subject: &SubjectRef,
@@ -159,14 +158,14 @@ pub async fn read(
     Ok(revisions(subject, &workload))
 }
 
-/// Builds the revisions of a workload.
+/// Converts stored revisions to the revisions that all subjects share.
 fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
     let current = workload.current().map(|current| current.number);
     let rows = workload.stored.iter().map(|stored| {
         let is_current = Some(stored.number) == current;
         let verdict = is_current.then(|| workload.health());
-        // The controllers of StatefulSets and DaemonSets do not update the annotations of a
-        // revision that becomes the newest revision again.
+        // If an old revision of a StatefulSet or a DaemonSet becomes the newest again, Kubernetes does not
+        // update its annotations. So the annotations of the workload are read too.
         let on_workload = is_current
             .then(|| published(stored, &workload.object))
             .flatten();
@@ -195,7 +194,7 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
         })
     });
     let mut rows: Vec<Row<Content>> = rows.collect();
-    // The time of a revision that another program published again is not known.
+    // If another program published an old revision again, the time of that change is unknown.
     let mut newest = None;
     for row in &mut rows {
         if let Row::Known(revision) = row {
@@ -212,21 +211,21 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
     }
 }
 
-/// Returns the time at which a revision was published. A revision that is published again keeps its
-/// object, so only the operation that bowline recorded has the time of the second publication.
+/// Returns the time at which a revision was published. If a revision is published again, its object stays the
+/// same; only the operation annotation has the new time.
 fn created(stored: &Stored, operation: Option<&Operation>) -> Option<Timestamp> {
     let recorded = operation.map(|operation| operation.at.0);
     recorded.or_else(|| Some(stored.object.creation_timestamp()?.0))
 }
 
-/// Reads the operation of bowline that published a revision from the annotations of an object; None
-/// if another program published the revision.
+/// Returns the operation by which bowline published a revision, from the annotations of `object`; None if
+/// another program published it.
 fn published(stored: &Stored, object: &DynamicObject) -> Option<Operation> {
     let text = object.annotations().get(labels::OPERATION)?;
     let operation: Operation = serde_json::from_str(text).ok()?;
     let hash = operation.to.as_ref()?.hash.as_deref();
-    // The annotation stays when another program changes the template, so compare the hash of the
-    // template.
+    // Another program that changes the template leaves the annotation on the object. So the operation counts
+    // only if it names the hash of this template.
     let is_own = hash == Some(template::hash(&stored.template).as_str());
     let moves = matches!(
         operation.action,
@@ -253,7 +252,7 @@ fn cause(stored: &Stored, operation: Option<Operation>) -> Option<Cause> {
     })
 }
 
-/// Returns the manifest of a workload with this template, for a diff.
+/// Returns a manifest of the workload with a template, for a diff.
 pub(super) fn manifest(subject: &SubjectRef, template: &Value) -> Value {
     let resource = (subject.kind.resource)();
     json!({
@@ -295,7 +294,7 @@ fn is_owned(owner: &DynamicObject, object: &DynamicObject) -> bool {
     owners.any(|one| one.controller == Some(true) && Some(&one.uid) == owner.metadata.uid.as_ref())
 }
 
-/// Returns the label selector of a workload in the form of a list request.
+/// Returns the label selector of a workload as the parameter of a list request.
 fn selector(object: &DynamicObject) -> String {
     let labels = object
         .data

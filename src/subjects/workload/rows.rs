@@ -27,19 +27,16 @@ use crate::engine::world::raw::Raw;
 use crate::engine::world::{Event, Key, Labels, Source, Table, World};
 
 impl Source {
-    /// Deployments.
     pub const DEPLOYMENTS: Self = Self("Deployments");
-    /// StatefulSets.
     pub const STATEFUL_SETS: Self = Self("StatefulSets");
-    /// DaemonSets.
     pub const DAEMON_SETS: Self = Self("DaemonSets");
-    /// ReplicaSets, the revisions of Deployments.
+    /// The ReplicaSets, which are the revisions of Deployments.
     pub const REPLICA_SETS: Self = Self("ReplicaSets");
-    /// ControllerRevisions, the revisions of StatefulSets and DaemonSets.
+    /// The ControllerRevisions, which are the revisions of StatefulSets and DaemonSets.
     pub const CONTROLLER_REVISIONS: Self = Self("ControllerRevisions");
 }
 
-/// The kinds of workloads and of their revisions.
+/// The kinds of workloads and the kinds of their revisions.
 pub const WORKLOADS: [Source; 5] = [
     Source::DEPLOYMENTS,
     Source::STATEFUL_SETS,
@@ -48,8 +45,8 @@ pub const WORKLOADS: [Source; 5] = [
     Source::CONTROLLER_REVISIONS,
 ];
 
-/// Returns the watches that fill the tables. The kinds belong to Kubernetes: a server without them, or a user
-/// who may not read them, is no failure.
+/// Returns the watches for workloads and their revisions. It is no failure if the server does not have one of
+/// these kinds or the user may not read it.
 pub fn watches() -> [Watch; 5] {
     [
         Watch::new(Source::DEPLOYMENTS, |world, event| {
@@ -73,66 +70,58 @@ pub fn watches() -> [Watch; 5] {
     .map(|watch| watch.of_others().of_row(row_of))
 }
 
-/// The row of a workload.
+/// A workload in the read model.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The kind of the workload.
     pub kind: &'static Kind,
-    /// The namespace, and the name as on the command line, such as `deploy/web`.
+    /// The namespace, and the name with the kind, such as `deploy/web`.
     pub key: Key,
-    /// The uid of the workload.
     pub uid: Box<str>,
-    /// The images of the template, in a few words.
+    /// The images of the template, as short text for the user.
     pub images: Box<str>,
-    /// The hash of the template.
+    /// The hash of the pod template.
     pub hash: Box<str>,
-    /// The health of the workload.
     pub health: Health,
-    /// The reason for the health, in words that follow the name of the workload.
+    /// The reason for the health, as words that follow the name of the workload in a message.
     pub why: Box<str>,
     /// The number of ready pods, and the number of desired pods.
     pub pods: (u32, u32),
     /// Whether the rollouts of the workload are paused.
     pub paused: bool,
-    /// The holds, including expired ones.
+    /// The holds, with the expired ones.
     pub holds: Box<[Hold]>,
-    /// The GitOps tool that owns the workload; None if no tool owns it.
+    /// The GitOps tool that owns the workload, if any.
     pub gitops: Option<GitOps>,
     /// The revisions that a rollback or an undo replaced.
     pub abandoned: Abandoned,
-    /// The labels of the workload.
     pub labels: Labels,
-    /// The time of its creation.
     pub created: Timestamp,
     /// The number of changes that bowline has made to the workload.
     pub changes: i64,
 }
 
-/// The row of a stored revision.
+/// A stored revision of a workload in the read model.
 #[derive(Clone, Debug)]
 pub struct Revision {
-    /// The uid of its workload.
     pub owner: Box<str>,
-    /// The number of the revision.
     pub number: i64,
-    /// The images of the template, in a few words.
+    /// The images of the template, as short text for the user.
     pub images: Box<str>,
-    /// The hash of the template.
+    /// The hash of the pod template.
     pub hash: Box<str>,
-    /// The number and the images, as a cell shows them.
+    /// The number and the images of the revision, as the matrix shows them.
     pub label: Box<str>,
-    /// The time of its creation.
     pub created: Timestamp,
-    /// Whether the revision is marked bad.
+    /// Whether a user marked the revision bad.
     pub bad: bool,
 }
 
-/// The rows, by key; the key of a workload has its name as on the command line.
+/// The tables of the read model. The key of a workload has the name with the kind, such as `deploy/web`.
 #[derive(Default)]
 struct Tables {
     workloads: HashMap<&'static str, Table<Row>>,
     revisions: HashMap<Source, Table<Revision>>,
-    /// The revisions of each workload, by its uid.
+    /// The revisions of each workload, by the uid of the workload and the number of the revision.
     of_workload: HashMap<Box<str>, BTreeMap<i64, (Source, Key)>>,
 }
 
@@ -143,19 +132,20 @@ impl World {
         self.table().unwrap_or(&EMPTY)
     }
 
-    /// Returns the workloads that no RenderedRelease made, in no order.
+    /// Returns the workloads, in no order. Leaves out workloads that bowline's controller renders for a
+    /// component.
     pub fn workloads(&self) -> impl Iterator<Item = &Row> {
         let tables = self.workload_tables().workloads.values();
         tables.flat_map(|table| table.iter().map(|(_, row)| row))
     }
 
-    /// Returns a workload by its name as on the command line.
+    /// Returns the workload with this key. The name contains the kind, such as `deploy/web`.
     pub fn workload(&self, key: &Key) -> Option<&Row> {
         let mut tables = self.workload_tables().workloads.values();
         tables.find_map(|table| table.get(key))
     }
 
-    /// Returns the workload of an object of a watched kind: the object itself, or the owner of a
+    /// Returns the workload that an object of a watched kind belongs to: the object itself, or the owner of a
     /// revision.
     pub fn workload_of(&self, source: Source, key: &Key) -> Option<&Row> {
         let tables = self.workload_tables();
@@ -182,7 +172,7 @@ impl World {
     }
 }
 
-/// Returns the name of the matrix row of an object.
+/// Returns the name of the matrix row that an object belongs to.
 fn row_of<'w>(world: &'w World, source: Source, key: &Key) -> Option<&'w Arc<str>> {
     world.workload_of(source, key).map(|row| &row.key.name)
 }
@@ -209,7 +199,8 @@ where
         Event::Listing => table(world, kind).start_list(),
         Event::Applied(object) => {
             let key = key(world, &object);
-            // The matrix shows the workloads that a component renders in the row of the component.
+            // A workload that the controller renders for a component has no row of its own: the matrix shows
+            // it in the row of the component.
             let is_rendered = object.labels().get(labels::MANAGED_BY).map(String::as_str)
                 == Some(labels::RELEASE_CONTROLLER);
             match is_rendered {
@@ -336,7 +327,7 @@ impl Tables {
         let Some(of_workload) = self.of_workload.get_mut(&old.owner) else {
             return;
         };
-        // A newer revision may have taken the number.
+        // A newer object may have the same revision number; then its entry stays.
         if of_workload
             .get(&old.number)
             .is_some_and(|(_, known)| known == key)

@@ -1,18 +1,18 @@
-//! Pod templates: their hash, their images in a few words, and the form in which revisions keep them.
+//! Pod templates: their hash, their images as short text, and the form in which revisions store them.
 
 use serde_json::{Map, Value};
 
 use crate::api::digest;
 
-/// The label that the controller adds to the template of each ReplicaSet.
+/// The label that Kubernetes adds to the template of each ReplicaSet.
 const TEMPLATE_HASH: &str = "pod-template-hash";
-/// The number of images that a description names.
+/// The largest number of images in a short text.
 const NAMED: usize = 2;
-/// The length of a digest in a description.
+/// The number of digits of an image digest in a short text.
 const DIGEST: usize = 7;
 
-/// Removes the parts of a stored template that its workload does not have: the label of a ReplicaSet, and the
-/// patch directive of a ControllerRevision.
+/// Removes what Kubernetes added to a stored template: the label of a ReplicaSet, or the patch directive of a
+/// ControllerRevision.
 pub fn plain(mut template: Value) -> Value {
     if let Some(fields) = template.as_object_mut() {
         fields.remove("$patch");
@@ -21,7 +21,7 @@ pub fn plain(mut template: Value) -> Value {
     if let Some(labels) = labels.and_then(Value::as_object_mut) {
         labels.remove(TEMPLATE_HASH);
     }
-    // Remove empty maps: a template without labels or annotations has no map for them.
+    // A template without labels or annotations has no map for them, so empty maps are removed.
     for path in ["labels", "annotations"] {
         let metadata = template.get_mut("metadata").and_then(Value::as_object_mut);
         if let Some(metadata) = metadata
@@ -36,10 +36,10 @@ pub fn plain(mut template: Value) -> Value {
     template
 }
 
-/// Returns the hash of a template. Two templates with the same hash make the same pods.
+/// Returns the hash of a template. Two templates with the same hash create equal pods.
 pub fn hash(template: &Value) -> String {
     let mut template = plain(template.clone());
-    // Kubernetes 1.36 writes `creationTimestamp: null` in some stored templates and not in others.
+    // Kubernetes 1.36 writes `creationTimestamp: null` into some stored templates and not into others.
     let metadata = template.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(metadata) = metadata {
         metadata.retain(|_, value| !value.is_null());
@@ -47,7 +47,7 @@ pub fn hash(template: &Value) -> String {
     digest::of(&template)
 }
 
-/// Describes the images of a template: `web:1.27.1`, `web:1.27.1 api@9f1c2e0 +1`.
+/// Returns the images of a template as short text, such as `web:1.27.1` or `web:1.27.1 api@9f1c2e0 +1`.
 pub fn images(template: &Value) -> String {
     let containers = template
         .pointer("/spec/containers")
@@ -67,11 +67,11 @@ pub fn images(template: &Value) -> String {
     }
 }
 
-/// Shortens an image to its last path segment; a digest to its first digits.
+/// Shortens an image to the last segment of its path, and a digest to its first digits.
 fn short(image: &str) -> String {
     let last = image.rsplit('/').next().unwrap_or(image);
     match last.split_once('@') {
-        // A tag beside a digest says more to a reader.
+        // If an image has a tag and a digest, the tag is more useful to the user.
         Some((tagged, _)) if tagged.contains(':') => tagged.to_owned(),
         Some((name, digest)) => {
             let hex = digest.rsplit(':').next().unwrap_or(digest);

@@ -1,12 +1,43 @@
-//! Workloads in the read model: which revision is current, and which one a rollback restores.
+//! Tests of workloads in the read model: which revision is the current one, and which one a rollback
+//! restores.
 
 use jiff::Timestamp;
+use kube_embedded::{Embedded, Objects, Setup};
+use serde_json::json;
 
+use super::kind::DEPLOYMENT;
 use super::matrix;
+use crate::engine::audit::EntriesOf;
 use crate::engine::world::{Key, Source, World};
 use crate::fixture::{deployment, replica_set};
 use crate::subjects;
 use crate::subjects::release_pin::matrix::Health;
+
+#[tokio::test]
+async fn a_workload_has_audit_entries_only_if_the_kind_lists_its_kind() {
+    let current = crate::api::store_setup().objects;
+    let crds = crate::api::crds();
+    let crd = crds.iter().find(|crd| crd.spec.names.kind == "AuditEntry");
+    let mut older = serde_json::to_value(crd.unwrap()).unwrap();
+    let schema = &mut older["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let subject = &mut schema["properties"]["spec"]["properties"]["subject"];
+    subject["properties"]["kind"]["enum"] = json!(["ReleasePin", "Component"]);
+    for (objects, expected) in [
+        (current, EntriesOf::Kind),
+        (Objects::of(vec![older]), EntriesOf::OtherKinds),
+        (Objects::default(), EntriesOf::Nothing),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            objects,
+            ..Setup::default()
+        };
+        let file = folder.path().join("store.db");
+        let store = Embedded::open(&file, "ana", setup).await.unwrap();
+        let client = store.client("shop");
+        assert_eq!(EntriesOf::ask(&client, &DEPLOYMENT).await, expected);
+    }
+}
 
 fn world() -> World {
     let mut world = crate::subjects::read_model();
@@ -29,7 +60,7 @@ fn the_revision_before_the_current_one_is_restored() {
 #[test]
 fn a_revision_that_is_published_again_leaves_its_old_number() {
     let mut world = world();
-    // A rollback from revision 3 to revision 2 makes revision 4 of the same ReplicaSet.
+    // A rollback from revision 3 to revision 2 gives the ReplicaSet of revision 2 the number 4.
     replica_set(&mut world, "web-2", "uid-web", 4, "web:2");
     let row = world.workload(&web()).unwrap();
     let numbers: Vec<i64> = world.workload_revisions(row).map(|it| it.number).collect();

@@ -1,8 +1,9 @@
-//! The facts of a row that a filter checks, in a compact form, so that bowline can filter a hundred thousand rows
-//! after each key.
+//! The facts of a row that a filter checks, in a compact form, so that bowline can filter 100,000
+//! rows after each key press.
 //!
-//! One text per row holds the names, one per line; a few bytes per cell hold the state of the cell. The facts are
-//! computed once, when the object changes: a filter reads nothing from the read model.
+//! All names of a row are one text, one name per line. The state of each cell takes a few bytes.
+//! bowline computes the facts once per change of the object, so a filter does not access the read
+//! model.
 
 use std::collections::BTreeSet;
 
@@ -15,56 +16,56 @@ use crate::subjects::release_pin::past::Recorded;
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::subjects::{self, workload};
 
-/// The size limit of a row's text in bytes. Only hostile objects exceed it; further names are left out.
+/// The maximum size of a row's text in bytes; further names are left out. Only malicious objects
+/// exceed it.
 const TEXT: usize = 16 * 1024;
-/// The largest length of one name in characters.
+/// The maximum length of one name in characters; a longer name is cut.
 const NAME: usize = 300;
 
-/// The input for the facts of a row.
+/// The inputs for computing the facts of a row.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    /// The read model.
     pub world: &'a World,
-    /// The environments, one per column.
+    /// The columns of the table, one per environment.
     pub columns: &'a Columns,
-    /// The user that `mine` refers to.
+    /// The name of the current user, for the term `mine`.
     pub user: &'a str,
-    /// The current time.
     pub now: Timestamp,
 }
 
-/// The facts of one row.
+/// The facts of one row that filters check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// The names, one per line, the row's own name first.
+    /// The names, one per line. The name of the row is the first.
     text: Box<str>,
-    /// The text in lower case; None if the text has no capital letters.
+    /// The text in lower case; None if it is already lower case.
     folded: Option<Box<str>>,
     places: Box<[Place]>,
     labels: Box<[Labels]>,
-    /// The label lines of all objects of the row, without duplicates. For most rows, one search in this text is
-    /// enough.
+    /// The label lines of all objects of the row, without duplicates. One search in this text is
+    /// enough for most rows.
     all_labels: Box<str>,
-    /// The values for sorting and counting.
+    /// The values by which screens sort and count rows.
     pub summary: RowSummary,
 }
 
-/// The values of a row for sorting and counting.
+/// The values by which screens sort and count rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowSummary {
-    /// The worst health of the cells.
+    /// The worst health among the cells.
     pub worst: Health,
-    /// Whether a cell is progressing.
+    /// Whether at least one cell is progressing.
     pub progressing: bool,
-    /// The largest number of releases that a cell is behind.
+    /// The largest number of releases by which a cell is behind.
     pub behind: u16,
-    /// The number of held cells.
+    /// The number of cells with an active hold.
     pub held: u16,
-    /// The time of the latest change, or the time of the creation for releases and snapshots.
+    /// The time of the latest change of a cell. For a release or a snapshot, the time of its
+    /// creation.
     pub changed: Option<Timestamp>,
-    /// The size of the object in bytes.
+    /// The size of the object in bytes; 0 if unknown.
     pub size: u64,
-    /// The time when the first of the active holds ends; None if no hold ends.
+    /// The time at which the first of the active holds ends; None if no active hold ends.
     pub expires: Option<Timestamp>,
 }
 
@@ -82,10 +83,10 @@ impl Default for RowSummary {
     }
 }
 
-/// One environment of the row: a cell of the matrix.
+/// The facts of one cell: the state of the row's object in one environment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Place {
-    /// The column; [`NOWHERE`] for a release that is effective in no environment.
+    /// The index of the environment's column, or [`NOWHERE`].
     pub(super) column: u16,
     pub(super) behind: Option<u16>,
     release: Span,
@@ -96,10 +97,11 @@ pub(super) struct Place {
     pub(super) mine: bool,
 }
 
-/// The column of an object that belongs to no environment.
+/// The column of a release that is effective in no environment, or of an object whose environment
+/// has no column.
 pub(super) const NOWHERE: u16 = u16::MAX;
 
-/// A part of the text.
+/// A range of bytes in the text of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Span {
     start: u16,
@@ -107,7 +109,7 @@ struct Span {
 }
 
 impl Facts {
-    /// Returns the facts of a component, from its cells in the matrix.
+    /// Returns the facts of a component, from its ReleasePins.
     pub fn of_component(view: &View<'_>, component: &Key) -> Self {
         let mut builder = Builder::default();
         builder.text.add(&component.name);
@@ -123,7 +125,7 @@ impl Facts {
         builder.finish()
     }
 
-    /// Returns the facts of a workload, from its cell in the matrix.
+    /// Returns the facts of a workload, which has one cell.
     pub fn of_workload(view: &View<'_>, row: &workload::rows::Row) -> Self {
         let mut builder = Builder::default();
         builder.text.add(&row.key.name);
@@ -144,7 +146,7 @@ impl Facts {
         builder.finish()
     }
 
-    /// Returns the facts of a component at a past time; `cells` has one cell per column.
+    /// Returns the facts of a component at a past time. `cells` has one element per column.
     pub fn of_past(component: &Key, cells: &[Recorded<'_>]) -> Self {
         let mut builder = Builder::default();
         builder.text.add(&component.name);
@@ -159,7 +161,7 @@ impl Facts {
         builder.finish()
     }
 
-    /// Returns the facts of a ReleasePin.
+    /// Returns the facts of a row in the list of ReleasePins.
     pub fn of_pin(view: &View<'_>, pin: &Pin) -> Self {
         let mut builder = Builder::default();
         builder.text.add(&pin.key.name);
@@ -172,7 +174,7 @@ impl Facts {
         builder.finish()
     }
 
-    /// Returns the facts of a release, from the environments in which it is effective.
+    /// Returns the facts of a release. It has a cell for each environment in which it is effective.
     pub fn of_release(view: &View<'_>, release: &ReleaseRow) -> Self {
         let mut builder = Builder::default();
         let name = builder.text.add(&release.key.name);
@@ -193,7 +195,7 @@ impl Facts {
             Some((pin, view.columns.position(&pin.environment)?))
         });
         for (pin, column) in pins {
-            // When a hold ends, this release may become effective, or may no longer be effective.
+            // The end of a hold can change which release is effective.
             builder.ends(&pin.holds, view.now);
             if pin.effective_release(view.now) != &*release.key.name {
                 continue;
@@ -223,7 +225,6 @@ impl Facts {
         builder.finish()
     }
 
-    /// Returns the facts of a snapshot.
     pub fn of_snapshot(view: &View<'_>, snapshot: &SnapshotRow) -> Self {
         let mut builder = Builder::default();
         builder.text.add(&snapshot.key.name);
@@ -248,7 +249,8 @@ impl Facts {
         builder.finish()
     }
 
-    /// Returns the facts of a row that is not an object of the read model: only texts to search in.
+    /// Returns the facts of a row that is not an object of the read model. Only searches for words
+    /// apply to it.
     pub fn of_texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
         let mut builder = Builder::default();
         for text in texts {
@@ -257,7 +259,8 @@ impl Facts {
         builder.finish()
     }
 
-    /// Returns the column that needs attention first: a fault in production, then the worst health.
+    /// Returns the column that needs attention first, and its health: a column with a fault in
+    /// production, or else the column with the worst health. None if no cell has a known health.
     pub fn worst_column(&self, is_production: impl Fn(usize) -> bool) -> Option<(usize, Health)> {
         let places = self.places.iter().filter(|place| place.column != NOWHERE);
         let worst = places.max_by_key(|place| {
@@ -288,12 +291,12 @@ impl Facts {
         &self.labels
     }
 
-    /// Returns the labels of all objects of the row as one text, in the form of [`Labels::text`].
+    /// Returns the labels of all objects of the row as one text, in the format of [`Labels::text`].
     pub(super) fn all_labels(&self) -> &str {
         &self.all_labels
     }
 
-    /// Returns the name and the version of the effective release in a place.
+    /// Returns the name and the version of the effective release of a cell.
     pub(super) fn release(&self, place: &Place) -> (&str, &str) {
         let part = |span: Span| {
             let start = usize::from(span.start);
@@ -305,7 +308,7 @@ impl Facts {
     }
 }
 
-/// The facts of a row while they are collected.
+/// Collects the facts of one row.
 #[derive(Default)]
 struct Builder {
     text: Text,
@@ -321,8 +324,8 @@ impl Builder {
         }
     }
 
-    /// Adds the effective release and the labels of a ReleasePin; `with_release` adds the labels of the
-    /// release.
+    /// Adds the cell of a ReleasePin and the labels of the ReleasePin. `with_release` also adds the
+    /// labels of the effective release.
     fn pin(&mut self, view: &View<'_>, component: &Key, pin: &Pin, with_release: bool) {
         let Some(column) = view.columns.position(&pin.environment) else {
             return;
@@ -361,7 +364,7 @@ impl Builder {
         self.ends(&pin.holds, view.now);
     }
 
-    /// Records when the first of the active holds ends.
+    /// Records the time at which the first of the active holds ends, if it is the earliest so far.
     fn ends(&mut self, holds: &[Hold], now: Timestamp) {
         let summary = &mut self.facts.summary;
         let ends = holds.iter().filter_map(|hold| Some(hold.until.as_ref()?.0));
@@ -372,7 +375,7 @@ impl Builder {
         };
     }
 
-    /// Adds a cell, and updates the values for sorting.
+    /// Adds a cell, and updates the summary of the row.
     fn cell(&mut self, column: usize, cell: &Cell<'_>, release: Span, version: Span, mine: bool) {
         let small = |number: usize| u16::try_from(number).unwrap_or(u16::MAX - 1);
         let health = cell.health();
@@ -406,7 +409,7 @@ impl Builder {
     }
 }
 
-/// Joins the labels of several objects into one text, each line once.
+/// Joins the labels of several objects into one text, without duplicate lines.
 fn together(all: &[Labels]) -> String {
     let lines: BTreeSet<&str> = all
         .iter()
@@ -420,12 +423,13 @@ fn together(all: &[Labels]) -> String {
     }
 }
 
-/// The names, one per line, without duplicates.
+/// The names of a row, one per line, without duplicates.
 #[derive(Default)]
 struct Text(String);
 
 impl Text {
-    /// Adds a name; returns its position in the text.
+    /// Adds a name, and returns its position in the text. Returns an empty position for an empty
+    /// name, or if the text is full.
     fn add(&mut self, name: &str) -> Span {
         let cut = name
             .char_indices()

@@ -1,4 +1,4 @@
-//! A filter, compiled to check many rows.
+//! A filter that is compiled once, to check many rows fast.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,21 +9,22 @@ use super::facts::{Facts, Place};
 use super::selector::Ready;
 use super::{Ask, Filter, OfPlace, has_capital};
 
-/// The size limit of a compiled expression, in bytes.
+/// The maximum size of a compiled regular expression, in bytes.
 const EXPRESSION: usize = 1 << 20;
 
-/// A filter, compiled for the current environments.
+/// A filter, compiled for the environments of a table. Each pair holds whether the term is negated,
+/// and the term.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
     texts: Vec<(bool, Text)>,
     selectors: Vec<(bool, Ready)>,
     marked: Vec<bool>,
-    /// The `env:` terms: whether the term is negated, and for each column whether it fits.
+    /// The `env:` terms. For each column, the flag says whether the term selects the column.
     environments: Vec<(bool, Vec<bool>)>,
     places: Vec<(bool, OfPlace)>,
 }
 
-/// A search in the text of a row, and the columns whose names match the search.
+/// A search in the names of a row, and the columns whose environment names match it.
 #[derive(Clone, Debug)]
 struct Text {
     search: Search,
@@ -36,12 +37,11 @@ enum Search {
     Folded(String),
     Exact(String),
     Expression(Regex),
-    /// An expression to run on the text in lower case.
+    /// A regular expression that runs on the text in lower case.
     FoldedExpression(Regex),
 }
 
 impl Matcher {
-    /// Compiles a filter for these environments.
     pub fn new(filter: &Filter, environments: &[Arc<str>]) -> Self {
         let mut matcher = Self::default();
         for term in &filter.terms {
@@ -57,7 +57,7 @@ impl Matcher {
                         .push((negated, Text::new(search, environments)));
                 }
                 Ask::Pattern(pattern) => {
-                    // The parser of filters has already rejected invalid expressions.
+                    // The parser of filters has already rejected every invalid expression.
                     if let Ok(search) = Search::expression(pattern) {
                         matcher
                             .texts
@@ -76,7 +76,7 @@ impl Matcher {
         matcher
     }
 
-    /// Returns whether the filter keeps a row.
+    /// Returns whether a row matches the filter. `marked` says whether the user has marked the row.
     pub fn keeps(&self, facts: &Facts, marked: bool) -> bool {
         self.marked.iter().all(|negated| marked != *negated)
             && self.keeps_places(facts)
@@ -89,7 +89,7 @@ impl Matcher {
             })
     }
 
-    /// Returns whether the filter depends on marks.
+    /// Returns whether the filter contains the term `marked`.
     pub fn asks_for_marks(&self) -> bool {
         !self.marked.is_empty()
     }
@@ -165,8 +165,8 @@ impl Text {
 }
 
 impl Search {
-    /// Compiles an expression. If case is ignored, the expression runs on the text in lower case, where the
-    /// regex engine finds a literal start many times faster.
+    /// Compiles a regular expression. If it ignores case, it runs on the text in lower case: the
+    /// regex engine finds a literal prefix many times faster there.
     fn expression(pattern: &str) -> Result<Self, regex::Error> {
         let names_letters = ["\\x", "\\u", "\\p", "(?"];
         let named = names_letters.iter().any(|word| pattern.contains(word));
@@ -186,7 +186,8 @@ impl Search {
     }
 }
 
-/// Compiles an expression that matches line by line; a capital letter in it makes it case-sensitive.
+/// Compiles a regular expression in which `^` and `$` match at lines. It is case-sensitive if it
+/// contains a capital letter.
 pub(super) fn expression(pattern: &str) -> Result<Regex, regex::Error> {
     let case = counts_case(pattern);
     by_lines(pattern).case_insensitive(!case).build()
@@ -198,7 +199,8 @@ fn by_lines(pattern: &str) -> RegexBuilder {
     builder
 }
 
-/// Returns whether an expression has a capital letter that is not a class such as `\S`.
+/// Returns whether a regular expression contains a capital letter, other than in an escape such as
+/// `\S`.
 fn counts_case(pattern: &str) -> bool {
     let mut escaped = false;
     pattern.chars().any(|c| {
@@ -208,7 +210,8 @@ fn counts_case(pattern: &str) -> bool {
     })
 }
 
-/// Returns the columns that a name selects: the exact matches, or else the columns that start with the name.
+/// Returns for each column whether `name` selects it: by an exact match, or if there is none, by
+/// the start of its name.
 fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
     let columns = |glob: Glob| -> Vec<bool> {
         let fit = environments.iter().map(|known| glob.fits(known));
@@ -221,8 +224,8 @@ fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
     }
 }
 
-/// A pattern in which `*` stands for any text and `?` for one character. It ignores case unless it has a
-/// capital letter.
+/// A pattern in which `*` stands for any text and `?` for one character. It is case-sensitive only
+/// if it contains a capital letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     pattern: String,
@@ -236,7 +239,7 @@ impl fmt::Display for Glob {
 }
 
 impl Glob {
-    /// Reads a pattern; any text is valid.
+    /// Parses a pattern; every text is a valid pattern.
     pub fn new(pattern: &str) -> Self {
         Self {
             pattern: pattern.to_owned(),
@@ -259,8 +262,8 @@ impl Glob {
     }
 }
 
-/// Compares text and pattern from left to right. After a mismatch, the part behind the last star is tried
-/// again one character later.
+/// Compares text and pattern from left to right. After a mismatch, it goes back to the last star,
+/// which then covers one character more.
 fn fits<T: Copy + PartialEq>(
     pattern: &[T],
     text: &[T],
@@ -268,7 +271,8 @@ fn fits<T: Copy + PartialEq>(
     same: impl Fn(T, T) -> bool,
 ) -> bool {
     let (mut at, mut here) = (0, 0);
-    // The position behind the last star in the pattern, and the position in the text to retry from.
+    // The position after the last star in the pattern, and the position in the text at which to try
+    // again.
     let mut again: Option<(usize, usize)> = None;
     loop {
         match (pattern.get(at), text.get(here)) {

@@ -1,21 +1,21 @@
-//! The filter language: words that must all occur, and conditions on cells.
+//! The filter language: words that must all occur in a row, and conditions on its cells.
 //!
-//! | term | keeps a row that |
+//! | term | matches a row |
 //! |------|------------|
-//! | `word`, `"two words"` | has the word in a name, release, version or environment; a capital letter makes it case-sensitive |
-//! | `re:^cart-` | has a name, release, version or environment that matches the expression |
-//! | `-l team=payments,tier in (web, batch)` | has these labels, in the syntax of kubectl |
-//! | `health:degraded` | has this health in a cell; the start of the word is enough |
-//! | `behind:2`, `behind:>0` | is so many releases behind the environment before |
-//! | `env:production` | exists in this environment; the terms about cells then apply to this environment only |
-//! | `release:v1.2*` | has a cell whose release has such a name or version |
-//! | `held`, `bad`, `mine`, `fault` | is held; has a release that is marked bad; was changed or is held by the user; is degraded or lacks its release |
-//! | `marked` | is marked |
-//! | `failing`, `degraded`, `missing`, `progressing`, `ready`, `unknown`, `behind`, `pinned` | has a cell in this state |
-//! | `!term` | does not fit the term |
+//! | `word`, `"two words"` | with the word in a name, release, version or environment; case-sensitive only with a capital letter |
+//! | `re:^cart-` | with a name, release, version or environment that matches the regular expression |
+//! | `-l team=payments,tier in (web, batch)` | with these labels, in the syntax of kubectl |
+//! | `health:degraded` | with a cell of this health; the start of the word is enough |
+//! | `behind:2`, `behind:>0` | with a cell that is this number of releases behind the environment before |
+//! | `env:production` | that exists in this environment; terms about cells then check only this environment |
+//! | `release:v1.2*` | with a cell whose release has a matching name or version |
+//! | `held`, `bad`, `mine`, `fault` | with a cell that is held; whose release is marked bad; that the user changed or holds; that is degraded or lacks its release |
+//! | `marked` | that the user has marked |
+//! | `failing`, `degraded`, `missing`, `progressing`, `ready`, `unknown`, `behind`, `pinned` | with a cell in this state |
+//! | `!term` | that does not match the term |
 //!
-//! Terms about cells (health, behind, release, held, bad, mine, fault) belong together: one cell must fit all
-//! of them, and no cell may fit a term with `!`.
+//! The terms about cells (health, behind, release, held, bad, mine, fault) apply together: a row
+//! matches if one of its cells matches all of them, and none of its cells matches a negated one.
 
 pub mod facts;
 pub mod matcher;
@@ -32,70 +32,69 @@ pub use read::{Problem, Read, read};
 
 use crate::subjects::release_pin::matrix::Health;
 
-/// A filter: a row must fit all terms.
+/// A filter of rows. A row must match all terms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// The terms.
     pub terms: Vec<Term>,
 }
 
-/// One condition of a filter.
+/// One term of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// Whether the row must not fit the condition.
+    /// Whether the row must not match the condition (`!`).
     pub negated: bool,
-    /// The condition.
     pub ask: Ask,
 }
 
 /// The condition of a term.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
-    /// A text that must occur.
+    /// The text occurs in a name of the row.
     Word(String),
-    /// An expression that must match.
+    /// The regular expression matches a name of the row.
     Pattern(String),
-    /// Conditions on labels.
+    /// The labels of an object of the row match the selector.
     Labels(kube_values::selector::Selector),
-    /// An environment in which the row must exist.
+    /// The row exists in the environment that this name selects.
     Environment(String),
-    /// The row is marked.
+    /// The user has marked the row.
     Marked,
-    /// A condition on one cell.
+    /// A cell of the row matches the condition.
     Place(OfPlace),
 }
 
-/// A condition on one cell.
+/// A condition on one cell of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OfPlace {
-    /// The health.
+    /// The cell has this health.
     Health(Health),
-    /// The cell has a fault.
+    /// The cell is degraded or lacks its release.
     Fault,
-    /// The number of releases that the cell is behind the environment before.
+    /// The number of releases by which the cell is behind the environment before, compared with
+    /// this value.
     Behind(Relation, u16),
     /// The cell has an active hold.
     Held,
-    /// The effective release is marked bad.
+    /// The effective release of the cell is marked bad.
     Bad,
-    /// The user changed the ReleasePin last, or holds it.
+    /// The current user made the last change of the ReleasePin, or placed a hold on it.
     Mine,
-    /// The name or version of the effective release.
+    /// The name or the version of the effective release matches the pattern.
     Release(Glob),
 }
 
-/// A comparison of two numbers.
+/// A comparison of a number with the value of the term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// The number is equal to the value of the term.
+    /// The number is equal to the value.
     Equal,
-    /// The number is greater than the value of the term.
+    /// The number is greater than the value.
     More,
-    /// The number is greater than or equal to the value of the term.
+    /// The number is greater than or equal to the value.
     AtLeast,
-    /// The number is less than the value of the term.
+    /// The number is less than the value.
     Less,
-    /// The number is less than or equal to the value of the term.
+    /// The number is less than or equal to the value.
     AtMost,
 }
 
@@ -119,7 +118,7 @@ impl Relation {
     }
 }
 
-/// The terms that are one word without a value.
+/// The terms that consist of one word without a value.
 static KEYWORDS: [(&str, Ask); 5] = [
     ("held", Ask::Place(OfPlace::Held)),
     ("bad", Ask::Place(OfPlace::Bad)),
@@ -128,8 +127,8 @@ static KEYWORDS: [(&str, Ask); 5] = [
     ("marked", Ask::Marked),
 ];
 
-/// Other words for states, as screens and users name them. Printing a filter writes the equivalent fields and
-/// keywords.
+/// Synonyms for conditions on cells. When bowline prints a filter, it writes the equivalent field
+/// or keyword.
 static STATES: [(&str, OfPlace); 12] = [
     ("failing", OfPlace::Fault),
     ("failed", OfPlace::Fault),
@@ -145,8 +144,8 @@ static STATES: [(&str, OfPlace); 12] = [
     ("pinned", OfPlace::Held),
 ];
 
-/// Returns the words that complete the last word of a filter: fields, keywords and words for states, and
-/// after a field its values.
+/// Returns the words that can complete the last word of a filter: fields, keywords and synonyms;
+/// after a field, its values.
 pub fn completions(text: &str, environments: &[String], releases: &[String]) -> Vec<String> {
     let last = text.rsplit(char::is_whitespace).next().unwrap_or_default();
     let word = last.trim_start_matches('!');
@@ -177,19 +176,20 @@ pub fn completions(text: &str, environments: &[String], releases: &[String]) -> 
     fitting.map(|known| format!("{sign}{known}")).collect()
 }
 
-/// Reads a search in plain text, which has no cells or labels: only words and expressions.
+/// Parses a search in plain text. It accepts only words and regular expressions, because text has
+/// no cells or labels.
 pub fn words(text: &str) -> Read {
     words_but(text, &["re"])
 }
 
-/// Reads the words and expressions that a user searches for in a list whose rows have no fields. A field such as
-/// `health:` is reported as a mistake.
+/// Parses a search in a list whose rows have no cells. It accepts only words and regular
+/// expressions, and reports a field such as `health:` as a mistake.
 pub fn list_words(text: &str) -> Read {
     words_but(text, &read::FIELDS)
 }
 
-/// Reads words and expressions. A word `name:...` is an error if `fields` has the name, and otherwise plain
-/// text; `re:` is an error only if its expression is invalid.
+/// Parses words and regular expressions. A word `name:...` is a mistake if `fields` contains the
+/// name, and otherwise plain text; `re:` is a mistake only if its expression is invalid.
 fn words_but(text: &str, fields: &[&str]) -> Read {
     let is_of_text = |read: &Read| {
         let mut terms = read.filter.terms.iter();
@@ -204,7 +204,7 @@ fn words_but(text: &str, fields: &[&str]) -> Read {
         known if is_of_text(&known) => known.filter.terms,
         _ => vec![Term::new(Ask::Word(word.to_owned()))],
     };
-    // Only a field can be a mistake; everything else is a word.
+    // Only a field can be a mistake; all other text is a word.
     let field = |word: &str| {
         let (name, _) = word.trim_start_matches('!').split_once(':')?;
         let known = fields.iter().find(|known| **known == name)?;
@@ -239,12 +239,12 @@ fn words_but(text: &str, fields: &[&str]) -> Read {
 }
 
 impl Filter {
-    /// Returns whether the filter keeps all rows.
+    /// Returns whether the filter matches every row.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Adds a term, or removes it if the filter has it.
+    /// Adds a term, or removes it if the filter already contains it.
     pub fn toggle(&mut self, term: Term) {
         match self.terms.iter().position(|known| *known == term) {
             Some(at) => {
@@ -254,8 +254,8 @@ impl Filter {
         }
     }
 
-    /// Returns true only if this filter keeps no row that `other` drops; then only the rows that `other` kept need
-    /// a check. False means that this is not certain.
+    /// Returns true if every row that matches this filter also matches `other`, so that only rows
+    /// that matched `other` need a check. Returns false if this is not certain.
     pub fn narrows(&self, other: &Filter) -> bool {
         let scope = |filter: &Filter| -> Vec<String> {
             let terms = filter.terms.iter().filter(|term| !term.negated);
@@ -266,8 +266,8 @@ impl Filter {
             scope.collect()
         };
         let denies_place = |term: &Term| term.negated && matches!(&term.ask, Ask::Place(_));
-        // A negated condition covers only the cells in scope. If the scopes differ, this filter may keep rows that
-        // the other filter dropped.
+        // A negated condition applies only to the cells in the selected environments. If these
+        // differ, this filter may match rows that the other filter does not match.
         if scope(self) != scope(other) && other.terms.iter().any(denies_place) {
             return false;
         }
@@ -277,7 +277,7 @@ impl Filter {
 }
 
 impl Term {
-    /// Returns a term that is not negated.
+    /// Creates a term without negation.
     pub fn new(ask: Ask) -> Self {
         Self {
             negated: false,
@@ -298,7 +298,7 @@ impl Term {
     }
 }
 
-/// Returns whether a text is case-sensitive: whether it has a capital letter.
+/// Returns whether a search for this text is case-sensitive.
 fn has_capital(text: &str) -> bool {
     text.chars().any(char::is_uppercase)
 }
@@ -342,13 +342,13 @@ impl fmt::Display for Ask {
             Self::Place(OfPlace::Release(glob)) => {
                 write!(f, "release:{}", value(&glob.to_string()))
             }
-            // The search for a keyword above has written these conditions.
+            // The loop over the keywords above has already written these conditions.
             Self::Marked | Self::Place(_) => Ok(()),
         }
     }
 }
 
-/// Writes the value of a field.
+/// Formats the value of a field, in quotes if necessary.
 fn value(text: &str) -> String {
     let plain = !text.is_empty() && !text.starts_with('"') && !text.contains(char::is_whitespace);
     quoted(text, plain)

@@ -1,35 +1,34 @@
-//! Parses a filter while the user types it: complete terms apply at once; the first mistake is reported with
-//! its column.
+//! Parses a filter while the user types it. Complete terms apply at once. The first mistake is
+//! reported with its column.
 
 use kube_values::selector::{Extent, MistakeKind, Selector};
 
 use super::{Ask, Filter, Glob, KEYWORDS, OfPlace, Relation, STATES, Term};
 use crate::subjects::release_pin::matrix::Health;
 
-/// The result of parsing a filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Read {
-    /// The terms that are complete.
+    /// A filter of all complete and valid terms.
     pub filter: Filter,
-    /// The first mistake; None if there is no mistake.
+    /// The first mistake; None if the text has no mistake.
     pub problem: Option<Problem>,
 }
 
-/// A mistake in a filter.
+/// A mistake in the text of a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (column {})", .column + 1)]
 pub struct Problem {
-    /// The position of the mistake, in characters from 0.
+    /// The position of the mistake: the number of characters before it.
     pub column: usize,
-    /// The mistake, and the correct form.
+    /// The message: the mistake and the correct form.
     pub message: String,
-    /// Whether the mistake may only be unfinished typing.
+    /// Whether the text may only be incomplete, because the user is still typing.
     pub incomplete: bool,
 }
 
 pub(super) const FIELDS: [&str; 5] = ["re", "health", "behind", "env", "release"];
 
-/// Parses a filter.
+/// Parses the text of a filter; never fails completely.
 pub fn read(text: &str) -> Read {
     let mut cursor = Cursor { text, at: 0 };
     let mut read = Read::default();
@@ -41,7 +40,7 @@ pub fn read(text: &str) -> Read {
         match cursor.term() {
             Ok(term) => read.filter.terms.push(term),
             Err((at, message)) => {
-                // Skip the rest of the wrong term.
+                // Skip the rest of the invalid term.
                 cursor.bare();
                 let incomplete = cursor.rest().is_empty();
                 let column = text.get(..at).map_or(0, |before| before.chars().count());
@@ -55,7 +54,7 @@ pub fn read(text: &str) -> Read {
     }
 }
 
-/// Returns whether a word without quotes is read as a plain word.
+/// Returns whether the parser reads this text, without quotes, as exactly one plain word.
 pub(super) fn is_plain(word: &str) -> bool {
     let mut cursor = Cursor { text: word, at: 0 };
     match cursor.term() {
@@ -66,7 +65,7 @@ pub(super) fn is_plain(word: &str) -> bool {
     }
 }
 
-/// The position and the message of a mistake.
+/// The position in bytes and the message of a mistake.
 type Wrong = (usize, String);
 
 struct Cursor<'t> {
@@ -151,8 +150,8 @@ impl<'t> Cursor<'t> {
         })
     }
 
-    /// Reads a value: bare, or in quotes with the escapes `\"` and `\\`. Missing closing quotes are added at
-    /// the end of the text.
+    /// Parses a value: plain, or in quotes with the escapes `\"` and `\\`. The end of the text
+    /// closes open quotes.
     fn value(&mut self, start: usize) -> Result<String, Wrong> {
         if !self.eat("\"") {
             return Ok(self.bare().to_owned());
@@ -255,7 +254,7 @@ fn health(value: &str) -> Result<Ask, String> {
     }
 }
 
-/// Lists the values of `health:`.
+/// Lists the words that are valid after `health:`, for a message.
 fn healths() -> String {
     let known = Health::ALL
         .iter()
@@ -277,7 +276,7 @@ fn behind(value: &str) -> Result<Ask, String> {
     }
 }
 
-/// Returns the reason why an expression is invalid, in one line.
+/// Returns one line that says why a regular expression is invalid.
 fn cause(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().next_back().unwrap_or_default();

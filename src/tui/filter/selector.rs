@@ -1,11 +1,12 @@
-//! Searches the labels of many objects for a label selector.
+//! Finds the objects whose labels match a label selector.
 
 use kube_values::selector::{Requirement, Selector, Wanted};
 use memchr::memmem::Finder;
 
 use crate::engine::world::Labels;
 
-/// A selector, compiled to check many objects: each requirement becomes a search for label lines.
+/// A label selector, compiled to check many objects. Each requirement is a search for label lines,
+/// and the flag says whether a line must occur or must not occur.
 #[derive(Clone, Debug)]
 pub(super) struct Ready(Vec<(bool, Vec<Finder<'static>>)>);
 
@@ -23,17 +24,18 @@ impl Ready {
                 Wanted::NotEqual(value) => (false, vec![line(value)]),
                 Wanted::In(values) => (true, values.iter().map(line).collect()),
                 Wanted::NotIn(values) => (false, values.iter().map(line).collect()),
-                // The parser of filters never returns these conditions.
+                // The parser of filters never returns these requirements.
                 Wanted::Greater(_) | Wanted::Less(_) | Wanted::Unknown => (true, Vec::new()),
             }
         });
         Self(ready.collect())
     }
 
-    /// Returns whether one of several objects matches; `all` is the joined text of their labels.
+    /// Returns whether at least one object matches. `all` is the joined text of the labels of all
+    /// objects.
     pub(super) fn matches_any(&self, objects: &[Labels], all: &str) -> bool {
-        // If the joined text lacks a required line, no object has it. A single required line that occurs in
-        // the joined text is enough.
+        // If the joined text lacks a required line, no object has it. A single required line in the
+        // joined text is enough for a match.
         let lacks = |texts: &[Finder<'static>]| !is_one_in(texts, all);
         if self.0.iter().any(|(wanted, texts)| *wanted && lacks(texts)) {
             return false;

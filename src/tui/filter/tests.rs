@@ -42,7 +42,7 @@ fn fleet() -> World {
 
 use kube::ResourceExt;
 
-/// Returns the components that a filter keeps.
+/// Returns the names of the components that match a filter.
 fn kept(world: &World, text: &str) -> String {
     let Read { filter, problem } = read(text);
     assert_eq!(problem, None, "{text}");
@@ -260,7 +260,7 @@ fn a_term_can_be_turned_on_and_off() {
     assert_eq!(filter.to_string(), "cart");
 }
 
-/// Random texts that often look like filters.
+/// Generates random texts, many of which look like filters.
 fn typed() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z.*?-]{1,4}",

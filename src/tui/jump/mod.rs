@@ -1,4 +1,4 @@
-//! Jumps to any object, screen or context by a part of its name: the prompt and the navigation.
+//! The jump prompt: goes to any object, screen or context by a part of its name.
 
 mod search;
 
@@ -6,21 +6,21 @@ use jiff::Timestamp;
 
 pub use search::{Goal, Jump, Kind};
 
+use crate::action::Action;
+use crate::effect::{Destination, Effect};
 use crate::engine::world::{Key, World};
-use crate::tui::action::Action;
-use crate::tui::effect::{Destination, Effect};
-use crate::tui::filter::Filter;
-use crate::tui::model::{Model, ScreenRequest};
-use crate::tui::prompt::{Offer, Over, Prompt, PromptKind};
-use crate::tui::screens::{Screen, is_bad};
-use crate::tui::update::{fulfil, run};
+use crate::filter::Filter;
+use crate::model::{Model, ScreenRequest};
+use crate::prompt::{Offer, Over, Prompt, PromptKind};
+use crate::screens::{Screen, is_bad};
+use crate::update::{fulfil, run};
 
-/// The number of names to search before bowline handles the next key.
+/// The number of names that the search tries before bowline handles the next key press.
 const PIECE: usize = 5_000;
-/// The number of results to show.
+/// The maximum number of results in the list.
 const OFFERED: usize = 30;
 
-/// The screens that a jump can open, by name.
+/// The screens that a jump can open: name and action.
 const SCREENS: &[(&str, Action)] = &[
     ("matrix", Action::GoMatrix),
     ("releases", Action::GoReleases),
@@ -34,7 +34,6 @@ const SCREENS: &[(&str, Action)] = &[
     ("help", Action::Help),
 ];
 
-/// Opens the jump prompt.
 pub fn open(model: &mut Model, world: &World) {
     let screens = SCREENS.iter().map(|(name, _)| *name);
     let contexts = model.target_info.contexts.iter().map(|known| &known.name);
@@ -44,7 +43,7 @@ pub fn open(model: &mut Model, world: &World) {
     model.over = Some(Over::Prompt(Box::new(prompt)));
 }
 
-/// Changes the query of the jump prompt, and starts to search.
+/// Sets the query of the jump prompt and starts the search.
 pub fn ask(model: &mut Model, world: &World, text: &str) {
     if let Some(Over::Prompt(prompt)) = &mut model.over
         && let Some(jump) = &mut prompt.jump
@@ -55,7 +54,7 @@ pub fn ask(model: &mut Model, world: &World, text: &str) {
     }
 }
 
-/// Continues the search of the jump prompt if it is not finished.
+/// Continues the search of the jump prompt, if it is not finished.
 pub fn go_on(model: &mut Model, world: &World) {
     if let Some(Over::Prompt(prompt)) = &mut model.over
         && prompt.jump.as_ref().is_some_and(|jump| jump.is_busy())
@@ -105,7 +104,7 @@ fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// Goes to the chosen goal.
+/// Goes to the destination that the user chose in the jump prompt.
 pub fn go(
     model: &mut Model,
     world: &World,
@@ -153,13 +152,13 @@ pub fn go(
     if let Some(Screen::List(state)) = model.stack.last_mut()
         && !state.select(key)
     {
-        // The filter must not hide an object that the user asked for by name.
+        // The user asked for this object by name, so the filter must not hide it.
         state.roster_mut().set_filter(Filter::default());
         state.select(key);
     }
 }
 
-/// Selects a cell of the matrix.
+/// Selects a cell of the matrix. Removes the filter if it hides the cell.
 fn to_cell(model: &mut Model, component: &Key, environment: Option<&str>) {
     model.stack.truncate(1);
     if let Some(Screen::Matrix(matrix)) = model.stack.first_mut()
@@ -174,8 +173,8 @@ fn to_cell(model: &mut Model, component: &Key, environment: Option<&str>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::tui::effect::Effect;
-    use crate::tui::snapshot_test::SnapshotTest;
+    use crate::effect::Effect;
+    use crate::snapshot_test::SnapshotTest;
 
     fn jumped(to: &str) -> SnapshotTest {
         let still = SnapshotTest::fleet()

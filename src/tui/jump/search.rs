@@ -1,8 +1,9 @@
-//! Fuzzy jump: finds any object, screen or context by a part of its name.
+//! The fuzzy search of the jump prompt: finds objects, screens and contexts by a part of their
+//! names.
 //!
-//! Each call does a limited amount of work and returns whether more is left, so a key never waits for a
-//! hundred thousand names. A new query replaces the old one. If it only extends the old query, only the names
-//! that fitted the old one are tried again.
+//! Each call does a limited amount of work and returns whether more is left, so that a key press
+//! does not wait for 100,000 names. A new query replaces the old query. If it extends the old
+//! query, the search tries only the names that matched the old query.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,53 +13,46 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use crate::engine::world::{Key, World};
 
-/// The number of best results to keep.
+/// The maximum number of results that the search keeps.
 const BEST: usize = 200;
 
-/// The kind of a goal; of names that fit equally well, the earlier kind comes first.
+/// The kind of a destination. Among names that match equally well, the search ranks them in this
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A screen.
     Screen,
-    /// A component.
     Component,
-    /// An environment.
     Environment,
-    /// A ReleasePin.
     Pin,
-    /// A release.
     Release,
-    /// A context.
     Context,
-    /// A snapshot.
     Snapshot,
 }
 
-/// A destination of a jump.
+/// A destination of a jump: an object, a screen or a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Goal {
-    /// The kind.
     pub kind: Kind,
-    /// The name; screens and contexts have no namespace.
+    /// The name of the destination. The namespace is empty for screens and contexts.
     pub key: Key,
 }
 
-/// The sort key of a goal: the best fit first, then by kind, then short names.
+/// The sort key of a result: first the best match, then the kind, then the shorter name.
 type Rank = (Reverse<u32>, Kind, usize, Key);
 
-/// A search for a destination.
+/// A search for a destination of a jump.
 pub struct Jump {
     goals: Vec<Goal>,
-    /// The components whose ReleasePins, releases and snapshots are not in `goals` yet.
+    /// The components whose ReleasePins, releases and snapshots are not yet in `goals`.
     components: Vec<Key>,
     unowned: bool,
     namespace: Option<Arc<str>>,
     query: String,
     pattern: Pattern,
     matcher: Matcher,
-    /// The indexes of the goals that matched the previous query and that must be tried again.
+    /// The indexes of the goals that matched the previous query. The search tries them again.
     again: Vec<u32>,
-    /// The index of the first goal that was never tried.
+    /// The index of the first goal that the search has never tried.
     fresh: u32,
     fits: Vec<u32>,
     best: Vec<(Rank, u32)>,
@@ -72,7 +66,8 @@ impl std::fmt::Debug for Jump {
 }
 
 impl Jump {
-    /// Starts with the screens, the contexts and the objects of a namespace; None stands for all namespaces.
+    /// Starts a search in the screens, the contexts and the objects of a namespace; None for all
+    /// namespaces.
     pub fn new(
         world: &World,
         namespace: Option<&str>,
@@ -126,17 +121,16 @@ impl Jump {
         }
     }
 
-    /// Returns the current query.
     pub fn query(&self) -> &str {
         &self.query
     }
 
-    /// Changes the query; [`Jump::work`] runs the search.
+    /// Sets the query. Call [`Jump::work`] afterwards to search.
     pub fn ask(&mut self, query: &str) {
         if query == self.query {
             return;
         }
-        // These characters are operators: they negate, or anchor the start or the end.
+        // These characters are operators of the query: negation, start, end, escape.
         let plain = !query.contains(['!', '^', '$', '\'', '\\']);
         match plain && query.starts_with(&self.query) {
             true => {
@@ -155,7 +149,7 @@ impl Jump {
         self.pattern = Pattern::parse(query, CaseMatching::Smart, Normalization::Smart);
     }
 
-    /// Adds and tries at most about `limit` names; returns whether more work is left.
+    /// Collects and tries about `limit` names; returns whether more work is left.
     pub fn work(&mut self, world: &World, limit: usize) -> bool {
         self.gather(world, limit);
         for _ in 0..limit {
@@ -172,7 +166,7 @@ impl Jump {
         self.is_busy()
     }
 
-    /// Returns whether work is left. While work is left, [`Jump::best`] may still change.
+    /// Returns whether work is left. The results of [`Jump::best`] are final if it returns false.
     pub fn is_busy(&self) -> bool {
         self.unowned
             || !self.components.is_empty()
@@ -180,19 +174,19 @@ impl Jump {
             || (self.fresh as usize) < self.goals.len()
     }
 
-    /// Returns the best goals found so far, the best first.
+    /// Returns the best results found so far, the best first.
     pub fn best(&self) -> impl Iterator<Item = &Goal> {
         self.best
             .iter()
             .filter_map(|(_, number)| self.goals.get(*number as usize))
     }
 
-    /// Returns the number of goals that fit so far, and the number of all goals.
+    /// Returns the number of matching names found so far, and the number of all names.
     pub fn counts(&self) -> (usize, usize) {
         (self.fits.len(), self.goals.len())
     }
 
-    /// Returns the positions of the characters of a name that match the query.
+    /// Returns the positions of the characters in a name that match the query, for highlighting.
     pub fn fitting(&mut self, name: &str) -> Vec<u32> {
         let mut found = Vec::new();
         let text = Utf32Str::new(name, &mut self.letters);
@@ -285,7 +279,7 @@ mod tests {
         Jump::new(world, Some("shop"), ["matrix", "releases"], ["prod-eu"])
     }
 
-    /// Works in small steps until all names are tried.
+    /// Calls [`Jump::work`] until the search is finished; returns the results.
     fn finish(jump: &mut Jump, world: &World, limit: usize) -> Vec<String> {
         while jump.work(world, limit) {}
         let best = jump.best();

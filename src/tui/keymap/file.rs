@@ -1,4 +1,5 @@
-//! Settings files of the user: valid lines are used, and each invalid line is reported by file and line.
+//! Reads the user's TOML settings files. The valid lines apply; each invalid line is reported with
+//! its file and line number.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,20 +8,18 @@ use bounded_yaml::{self, Place};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The name of a file, for messages, and its text.
+/// A settings file: its name, for messages, and its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'t> {
-    /// The name or the path.
     pub name: &'t str,
-    /// The text.
     pub text: &'t str,
 }
 
-/// A name and a value of a table, with the offset of the name.
+/// A name of a table, the offset of the name in bytes, and its value.
 pub type Entry<'e, 't> = (&'e str, usize, &'e Spanned<DeValue<'t>>);
 
 impl<'t> Source<'t> {
-    /// Parses the text as TOML: the valid part, and the mistakes by offset.
+    /// Parses the text as TOML. Returns the valid part, and each mistake with its offset in bytes.
     pub fn parse(&self) -> (DeTable<'t>, Vec<(usize, String)>) {
         let (table, errors) = DeTable::parse_recoverable(self.text);
         let errors = errors
@@ -33,13 +32,13 @@ impl<'t> Source<'t> {
         (table.into_inner(), errors)
     }
 
-    /// Returns the file and the line of an offset.
+    /// Converts an offset in bytes to the file name and the line number.
     pub fn place(&self, offset: usize) -> Place {
         Place::of(self.name, self.text, offset)
     }
 }
 
-/// Lists the entries of a table, in the order of the file.
+/// Returns the entries of a table in the order of the file.
 pub fn entries<'e, 't>(table: &'e DeTable<'t>) -> Vec<Entry<'e, 't>> {
     let mut entries: Vec<_> = table
         .iter()
@@ -49,12 +48,13 @@ pub fn entries<'e, 't>(table: &'e DeTable<'t>) -> Vec<Entry<'e, 't>> {
     entries
 }
 
-/// Reads a file; None if it does not exist.
+/// Reads a file; returns None if it does not exist.
 pub fn text_of(path: &Path) -> Result<Option<String>, std::io::Error> {
     crate::small_file::small_file(path, crate::small_file::Links::Follow)
 }
 
-/// Returns `, did you mean ...?` with the most similar known word; empty if no word is similar.
+/// Returns `, did you mean ...?` with the most similar of the known words; empty if no word is
+/// similar enough.
 pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     let enough = (word.chars().count() / 2).clamp(1, 4);
     let near = known
@@ -66,8 +66,8 @@ pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) ->
     }
 }
 
-/// Counts the letters to add, drop or change; returns the largest number for a long word, so that no word is
-/// similar to it.
+/// Returns the number of letters to add, remove or change. Returns `usize::MAX` for a long word, so
+/// that no word is similar to it.
 fn distance(from: &str, to: &str) -> usize {
     const LONGEST: usize = 40;
     if from.len() > LONGEST {

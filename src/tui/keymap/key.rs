@@ -1,9 +1,9 @@
-//! A pressed key, in one form for all terminals.
+//! A key press, in one form for all terminals.
 //!
-//! Terminals differ: a capital letter comes with or without shift, ctrl with either case, and some terminals
-//! send repeats and releases as separate events. Keys that a terminal without the kitty protocol cannot
-//! distinguish (tab and ctrl-i, enter and ctrl-m) are the same key here, so that a keymap works the same in
-//! all terminals.
+//! Terminals differ: some report a capital letter with shift and some without, ctrl with upper or
+//! lower case, and repeats and releases as separate events. A terminal without the kitty protocol
+//! cannot distinguish some keys (tab and ctrl-i, enter and ctrl-m). Here they are always the same
+//! key, so that a keymap works the same in all terminals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,21 +12,21 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::text;
 
-/// A key with its modifiers.
+/// A key with its modifiers, in normal form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     code: KeyCode,
     held: KeyModifiers,
 }
 
-/// A word that names no key.
+/// The error for a word that is not the name of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a key; write a character (P, /) or a name (space, enter, esc, tab, backspace, delete, insert, home, end, page-up, page-down, up, down, left, right, f1), with ctrl-, alt- or shift- before it if needed"
 )]
 pub struct UnknownKey(pub String);
 
-/// The keys that have names.
+/// The keys that have a name instead of a character.
 const NAMES: [(&str, KeyCode); 15] = [
     ("space", KeyCode::Char(' ')),
     ("enter", KeyCode::Enter),
@@ -45,7 +45,7 @@ const NAMES: [(&str, KeyCode); 15] = [
     ("right", KeyCode::Right),
 ];
 
-/// The modifiers, in the order in which they are printed.
+/// The modifiers, in the order in which bowline prints them.
 const HELD: [(&str, KeyModifiers); 3] = [
     ("ctrl-", KeyModifiers::CONTROL),
     ("alt-", KeyModifiers::ALT),
@@ -53,8 +53,8 @@ const HELD: [(&str, KeyModifiers); 3] = [
 ];
 
 impl Key {
-    /// Returns the key of an event; None for releases, modifiers alone and keys that cannot be bound. A key
-    /// that is held down arrives as repeated presses.
+    /// Returns the key of a terminal event. None for releases, for modifiers alone, and for keys
+    /// that nobody can bind. A key that is held down arrives as several presses.
     pub fn of(event: KeyEvent) -> Option<Self> {
         if event.kind == KeyEventKind::Release {
             return None;
@@ -62,28 +62,28 @@ impl Key {
         Self::normal(event.code, event.modifiers)
     }
 
-    /// Reads a sequence of keys, such as `g m`.
+    /// Parses a sequence of keys, such as `g m`.
     pub fn sequence(text: &str) -> Result<Vec<Self>, UnknownKey> {
         text.split_whitespace().map(str::parse).collect()
     }
 
-    /// Prints a sequence of keys, as [`Key::sequence`] reads it.
+    /// Formats a sequence of keys so that [`Key::sequence`] can parse it.
     pub fn print(keys: &[Self]) -> String {
         let words: Vec<String> = keys.iter().map(ToString::to_string).collect();
         words.join(" ")
     }
 
-    /// Returns whether the key types a character: no ctrl and no alt.
+    /// Returns whether the key types a character, so it has neither ctrl nor alt.
     pub fn is_typed(self) -> bool {
         self.character().is_some()
     }
 
-    /// Returns whether the key is a capital letter. Capital letters open plans.
+    /// Returns whether the key types a capital letter. Only capital letters can open plans.
     pub fn is_capital(self) -> bool {
         self.character().is_some_and(char::is_uppercase)
     }
 
-    /// Returns the character that the key types; None if it types none.
+    /// Returns the character that the key types; None if it types no character.
     pub fn character(self) -> Option<char> {
         match self.code {
             KeyCode::Char(c) if self.held.is_empty() => Some(c),
@@ -91,7 +91,7 @@ impl Key {
         }
     }
 
-    /// Returns an event that produces this key.
+    /// Returns the terminal event of a press of this key.
     pub fn event(self) -> KeyEvent {
         KeyEvent::new(self.code, self.held)
     }
@@ -139,7 +139,7 @@ impl Key {
     }
 }
 
-/// Returns the key that a terminal without the kitty protocol sends for a character with ctrl.
+/// Returns the key that a terminal without the kitty protocol reports for ctrl and this character.
 fn with_control(c: char) -> KeyCode {
     match c.to_ascii_lowercase() {
         'i' => KeyCode::Tab,
@@ -178,7 +178,7 @@ impl FromStr for Key {
         let unknown = || UnknownKey(text.to_owned());
         let mut held = KeyModifiers::NONE;
         let mut rest = text;
-        // The text after the last dash is the key, which may itself be a dash.
+        // The key is the text after the last dash; it may itself be a dash.
         while let Some((word, modifier)) = HELD
             .into_iter()
             .find(|(word, _)| rest.len() > word.len() && rest.starts_with(word))

@@ -1,14 +1,17 @@
-//! Keymaps as data: the keys and their actions. The footer, the help and the popup of chords use the same data.
+//! Keymaps: which keys run which actions. The footer, the help and the popup of chords use the same
+//! data.
 //!
-//! A keymap is a TOML file with one line per key and a description. The user's file overrides a built-in
-//! keymap. Faulty lines are reported and the valid lines still apply: a typing error must not keep anybody
-//! from a rollback.
+//! A keymap is a TOML file; each line has keys, an action and a description. The user's file
+//! overrides a built-in keymap. bowline reports invalid lines and uses the valid lines, because a
+//! typing error must not prevent a rollback.
 //!
-//! Keys are looked up in the modes of the screen in front, the most specific mode first. The matrix has
-//! `[Matrix, List, Global]`, other lists have `[List, Global]`, a diff has `[Diff, Global]`. A plan has
-//! `[Plan, Global]`, a plan whose confirmation takes text `[Plan, Text]`, a refused plan `[Plan, List, Global]`.
-//! An object as text has `[Diff, List, Global]`, the help `[Text, Global]`, a prompt `[Text]`, a choice
-//! `[List, Global]`.
+//! bowline looks up keys in the modes of the front screen, the most specific mode first:
+//!
+//! - the matrix: `[Matrix, List, Global]`; other lists and a choice: `[List, Global]`
+//! - a diff: `[Diff, Global]`; an object as text: `[Diff, List, Global]`
+//! - a plan: `[Plan, Global]`; if its confirmation takes text: `[Plan, Text]`; a refused plan:
+//!   `[Plan, List, Global]`
+//! - the help: `[Text, Global]`; a prompt: `[Text]`
 
 pub mod file;
 mod key;
@@ -28,57 +31,54 @@ pub use self::read::{Fault, Problem};
 use self::trie::{Branch, Found, Leaf, Node};
 use super::action::{Action, Mode};
 
-/// The built-in keymaps by name; the first is the default.
+/// The built-in keymaps: name and text. The first is the default.
 const BUILT_IN: [(&str, &str); 2] = [
     ("default", include_str!("../../../keymaps/default.toml")),
     ("emacs", include_str!("../../../keymaps/emacs.toml")),
 ];
 
-/// The name of the user's file in bowline's configuration directory.
+/// The name of the user's keymap file in the configuration directory.
 pub const FILE: &str = "keymap.toml";
 
 /// The description of a key that starts a chord.
 const BEGINS: &str = "more keys";
 
-/// The bindings of all modes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keymap {
     modes: [Branch; Mode::WORDS.len()],
 }
 
-/// The result of looking up the pressed keys.
+/// The result of looking up the keys pressed so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<'k> {
-    /// The keys run an action.
     Run(Action),
-    /// The keys start a chord. For each possible next key: its action (None if it only continues the chord)
-    /// and its description.
+    /// The keys start a chord. Each element is a possible next key with its action and its
+    /// description; without an action, this key also only continues the chord.
     More(Vec<(Key, Option<Action>, &'k str)>),
-    /// The keys are not bound.
     Nothing,
 }
 
-/// Lists the names of the built-in keymaps.
 pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
 impl Keymap {
-    /// Returns a built-in keymap.
+    /// Returns a built-in keymap; None if there is no keymap with this name.
     pub fn built_in(name: &str) -> Option<Self> {
         let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
         let (keymap, _) = Self::lay_over(None, &Source { name, text });
         Some(keymap)
     }
 
-    /// Reads the user's file, given as name and text, over a built-in keymap: the one that the file names as
-    /// its base, or else `base`.
+    /// Parses the user's file, given as (name, text), and lays it over a built-in keymap: the one
+    /// that the file names as its base, or else `base`. Also returns the mistakes in the file.
     pub fn read(base: &str, user: Option<(&str, &str)>) -> (Self, Vec<Fault>) {
         let (name, text) = user.unwrap_or((FILE, ""));
         Self::lay_over(Some(base), &Source { name, text })
     }
 
-    /// Reads `keymap.toml` of bowline's configuration directory over a built-in keymap. The file is optional.
+    /// Reads `keymap.toml` in the configuration directory, if it exists, and lays it over a
+    /// built-in keymap. Also returns the mistakes in the file.
     pub fn load(base: &str, config_dir: Option<&Path>) -> (Self, Vec<Fault>) {
         let Some(path) = config_dir.map(|directory| directory.join(FILE)) else {
             return Self::read(base, None);
@@ -100,15 +100,16 @@ impl Keymap {
         }
     }
 
-    /// Looks up the pressed keys; a binding of an earlier mode overrides one of a later mode.
+    /// Looks up the keys pressed so far. A binding of an earlier mode overrides one of a later
+    /// mode.
     pub fn step(&self, modes: &[Mode], pressed: &[Key]) -> Step<'_> {
         let mut more: Vec<(Key, Option<Action>, &str)> = Vec::new();
         for mode in modes {
             match self.of(*mode).find(pressed) {
                 Found::Nothing => {}
                 Found::Leaf(leaf) if more.is_empty() => return Step::Run(leaf.action),
-                // Either these keys start a chord of an earlier mode, which continues; or this mode binds a
-                // shorter sequence, which has run already.
+                // Two cases: these keys start a chord of an earlier mode, which continues; or this
+                // mode binds a shorter sequence, which has already run.
                 Found::Leaf(_) | Found::Past => break,
                 Found::Branch(branch) => {
                     for (key, node) in branch.next() {
@@ -129,27 +130,28 @@ impl Keymap {
         }
     }
 
-    /// Returns the first key sequence that runs an action, for the footer and the help.
+    /// Returns the first key sequence that runs an action; None if no keys are bound to it.
     pub fn keys_for(&self, modes: &[Mode], action: Action) -> Option<String> {
         let first = self.reachable(modes).find(|leaf| leaf.action == action);
         first.map(|leaf| leaf.keys.clone())
     }
 
-    /// Returns the keys that run an action, for a message; if no key runs it, the action's word as a command.
+    /// Returns the keys that run an action, for a message. If no keys are bound to it, returns the
+    /// command (`:word`).
     pub fn keys_or_word(&self, modes: &[Mode], action: Action) -> String {
         let keys = self.keys_for(modes, action);
         keys.unwrap_or_else(|| format!(":{}", action.word()))
     }
 
-    /// Lists all bindings with their actions and descriptions, in the order of the modes.
+    /// Returns all active bindings as (keys, action, description), in the order of the modes.
     pub fn listing(&self, modes: &[Mode]) -> Vec<(String, Action, &str)> {
         self.reachable(modes)
             .map(|leaf| (leaf.keys.clone(), leaf.action, leaf.desc.as_str()))
             .collect()
     }
 
-    /// Returns the bindings that no earlier mode hides; in text modes, without the keys that type a
-    /// character.
+    /// Returns the bindings that no earlier mode hides. In text modes, keys that type a character
+    /// are left out.
     fn reachable<'k, 'm>(
         &'k self,
         modes: &'m [Mode],
@@ -216,8 +218,8 @@ impl Keymap {
     }
 
     fn lay(&mut self, lines: Vec<read::Line>, faults: &mut Vec<Fault>) {
-        // Lines that unbind come first, whatever their order in the file, so that they do not conflict with new
-        // bindings.
+        // Lines that unbind are applied first, whatever their order in the file, so that they do
+        // not conflict with new bindings.
         let (unbinding, binding): (Vec<_>, Vec<_>) = lines
             .into_iter()
             .partition(|line| matches!(line.meaning, Meaning::Nothing));

@@ -1,4 +1,5 @@
-//! Reads the lines of one keymap file. This module does not check whether they conflict with another file.
+//! Parses the lines of one keymap file. It does not check whether they conflict with another
+//! keymap.
 
 use std::collections::HashMap;
 
@@ -8,45 +9,41 @@ use toml::de::{DeTable, DeValue};
 
 use super::file::{Source, did_you_mean, entries};
 use super::key::{Key, UnknownKey};
-use crate::tui::action::{Action, Mode, WORDS};
+use crate::action::{Action, Mode, WORDS};
 
-/// The word that unbinds keys.
+/// The word in the field `run` that unbinds keys.
 const UNBIND: &str = "none";
 
-/// A mistake in a keymap; bowline ignores the line.
+/// A mistake in a keymap file. bowline ignores the line with the mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct Fault {
-    /// The file and the line.
+    /// The file name and the line number.
     pub place: Place,
-    /// The mistake, and how to correct it.
+    /// The mistake, with the way to correct it.
     pub problem: Problem,
 }
 
-/// The kinds of mistakes in a keymap.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// bowline cannot read the file.
     #[error("cannot read the file: {0}")]
     Unreadable(String),
-    /// The file is not TOML.
     #[error("the file is not valid TOML: {0}")]
     Syntax(String),
-    /// The base keymap does not exist.
+    /// The file names a base keymap that does not exist.
     #[error("unknown base keymap `{name}`; the keymaps are {}", super::names().join(", "))]
     Base {
         /// The name in the file.
         name: String,
     },
-    /// The mode does not exist.
+    /// The file names a mode that does not exist.
     #[error("unknown mode `{word}`{nearest}; the modes are {}", modes())]
     Mode {
-        /// The word in the file.
         word: String,
-        /// A question with the most similar mode (`did you mean`); empty if no mode is similar.
+        /// The text `, did you mean ...?` with the most similar mode; empty if no mode is similar.
         nearest: String,
     },
-    /// The value of a mode is not a list of lines.
+    /// The value of a mode is not a list of tables.
     #[error(
         "write lines as [[{mode}]] with on, run and desc, or {mode} = [{{ on = \"x\", run = \"open\", desc = \"...\" }}]"
     )]
@@ -54,34 +51,34 @@ pub enum Problem {
         /// The mode of the lines.
         mode: String,
     },
-    /// A line has an unknown field.
+    /// A line contains an unknown field.
     #[error("unknown field `{word}`{nearest}; a line has on, run and desc")]
     Field {
-        /// The word in the file.
         word: String,
-        /// A question with the most similar word (`did you mean`); empty if no word is similar.
+        /// The text `, did you mean ...?` with the most similar field; empty if no field is
+        /// similar.
         nearest: String,
     },
-    /// A field is missing, or it is not a text.
+    /// A required field is missing, or its value is not a text.
     #[error("the line needs `{field} = \"...\"`: {why}")]
     Missing {
-        /// The missing field.
+        /// The name of the field.
         field: &'static str,
         /// The purpose of the field.
         why: &'static str,
     },
-    /// The key does not exist.
+    /// A word in the field `on` is not the name of a key.
     #[error(transparent)]
     Key(UnknownKey),
-    /// The action does not exist.
+    /// The field `run` names an action that does not exist.
     #[error("unknown action `{word}`{nearest}; the help lists all actions")]
     Action {
-        /// The word in the file.
         word: String,
-        /// A question with the most similar action (`did you mean`); empty if no action is similar.
+        /// The text `, did you mean ...?` with the most similar action; empty if no action is
+        /// similar.
         nearest: String,
     },
-    /// The key is too easy to press by accident for an action that opens a plan.
+    /// The line binds an action that opens a plan to a key that is too easy to press by accident.
     #[error(
         "`{keys}` cannot open a plan: bind {action} to a capital letter, or to keys that end with one"
     )]
@@ -91,7 +88,7 @@ pub enum Problem {
         /// The action of the line.
         action: &'static str,
     },
-    /// The key is a character that the user types in text.
+    /// The line binds a character that the user must be able to type in this mode.
     #[error(
         "`{keys}` is a text character in this mode: bind {action} to a key with ctrl or alt, or to a named key"
     )]
@@ -109,14 +106,14 @@ pub enum Problem {
         /// The number of the first line.
         first: usize,
     },
-    /// Of two key sequences, one is the start of the other.
+    /// One of two bound key sequences is the start of the other.
     #[error(
         "`{keys}` and `{other}` conflict in {mode}: one is the start of the other; choose other keys, or unbind the other with on = \"{other}\", run = \"none\""
     )]
     Begins {
         /// The keys of the line.
         keys: String,
-        /// The keys that are bound already.
+        /// The keys that are already bound.
         other: String,
         /// The mode of both bindings.
         mode: &'static str,
@@ -131,7 +128,7 @@ pub enum Problem {
     },
 }
 
-/// Returns the word of a mode.
+/// Returns the word that names a mode in keymaps.
 pub(super) fn word_of(mode: Mode) -> &'static str {
     let found = Mode::WORDS.iter().find(|(_, known)| *known == mode);
     found.map_or("", |(word, _)| word)
@@ -141,15 +138,14 @@ fn modes() -> String {
     Mode::WORDS.map(|(word, _)| word).join(", ")
 }
 
-/// The effect of a line.
+/// What a line does with its keys.
 pub(super) enum Meaning {
-    /// The line unbinds the keys.
     Nothing,
-    /// The keys run an action; the text is the description.
+    /// The keys run this action; the text is its description.
     Run(Action, String),
 }
 
-/// A line of a keymap.
+/// A valid line of a keymap file.
 pub(super) struct Line {
     pub(super) mode: Mode,
     pub(super) keys: Vec<Key>,
@@ -157,7 +153,7 @@ pub(super) struct Line {
     pub(super) place: Place,
 }
 
-/// The content of a file.
+/// The parsed content of a keymap file.
 #[derive(Default)]
 pub(super) struct Lines {
     pub(super) base: Option<(String, Place)>,
@@ -165,7 +161,7 @@ pub(super) struct Lines {
     pub(super) faults: Vec<Fault>,
 }
 
-/// Reads a file: the valid lines, and the mistakes in the others.
+/// Parses a keymap file: returns the valid lines, and the mistakes in the other lines.
 pub(super) fn read(source: &Source<'_>) -> Lines {
     let (table, errors) = source.parse();
     let mut read = Lines::default();
@@ -230,7 +226,7 @@ impl Lines {
         let mut first: HashMap<(Mode, Vec<Key>, bool), Place> = HashMap::new();
         let faults = &mut self.faults;
         self.lines.retain(|line| {
-            // The same keys may stand in one line that unbinds them and in one line that binds them again.
+            // One line may unbind keys that another line binds again.
             let unbinds = matches!(line.meaning, Meaning::Nothing);
             let same = (line.mode, line.keys.clone(), unbinds);
             let first = first.entry(same).or_insert_with(|| line.place.clone());
@@ -247,7 +243,7 @@ impl Lines {
     }
 }
 
-/// Reads a line; None if it has mistakes, which are added to the faults.
+/// Parses a line. If it has mistakes, adds them to `faults` and returns None.
 fn line(
     source: &Source<'_>,
     mode: Mode,
@@ -291,7 +287,7 @@ fn line(
             }
         },
     };
-    // No action: the line unbinds the keys.
+    // The word `none` means that the line unbinds the keys.
     let action = match run {
         None => {
             let (place, problem) = missing("run", "the action, or none to remove the binding");

@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::tui::action::WORDS;
+use crate::action::WORDS;
 
-/// The modes of everything that can be in front, one list each.
+/// The lists of modes that screens, plans, prompts and choices use.
 const STACKS: [&[Mode]; 7] = [
     &[Mode::Matrix, Mode::List, Mode::Global],
     &[Mode::List, Mode::Global],
@@ -122,7 +122,8 @@ fn the_earlier_mode_counts_and_chords_of_all_are_offered() {
     assert_eq!(named.join(""), "zmgorpsvcatlxw");
     assert_eq!(more[0], (keys("z")[0], Some(Action::Live), "now"));
     assert_eq!(more[1].1, Some(Action::Open));
-    // A key that runs an action hides the chords of later modes, in the lookup and in the listing.
+    // A key that runs an action hides the chords of later modes that start with the key, in `step`
+    // and in `listing`.
     assert_eq!(step(&keymap, STACKS[2], "g"), Step::Run(Action::Copy));
     assert_eq!(step(&keymap, STACKS[2], "g m"), Step::Nothing);
     assert_eq!(keymap.keys_for(STACKS[2], Action::GoMatrix), None);
@@ -130,7 +131,7 @@ fn the_earlier_mode_counts_and_chords_of_all_are_offered() {
         keymap.keys_for(STACKS[0], Action::Sort).as_deref(),
         Some("s")
     );
-    // Without a pressed key, all bindings are possible.
+    // Before any key press, all bindings are possible.
     assert!(matches!(step(&keymap, STACKS[4], ""), Step::More(_)));
     assert_eq!(keymap.step(&[], &keys("x")), Step::Nothing);
 }
@@ -275,7 +276,7 @@ fn what_is_wrong_is_named_by_line_and_the_rest_counts() {
             "{text}\n{faults:#?}\n{expected}"
         );
         assert_eq!(step(&keymap, STACKS[1], "P"), Step::Run(Action::Promote));
-        // A valid line before the invalid ones applies.
+        // A valid line before an invalid line applies.
         let (keymap, faults) = laid_over(&format!("{good}\n{text}"));
         assert!(!faults.is_empty());
         assert_eq!(step(&keymap, STACKS[0], "ctrl-t"), Step::Run(Action::Live));

@@ -1,9 +1,10 @@
-//! The bindings of one mode as a trie: a key either starts a longer sequence or runs an action, never both.
+//! The bindings of one mode, as a trie. A key either runs an action or starts a longer sequence,
+//! never both.
 
 use super::key::Key;
-use crate::tui::action::Action;
+use crate::action::Action;
 
-/// A bound action.
+/// An action with the keys that run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
     pub(super) action: Action,
@@ -12,38 +13,35 @@ pub(super) struct Leaf {
     pub(super) desc: String,
 }
 
-/// The node behind a key.
+/// The action or the further keys that follow a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Leaf(Leaf),
     Branch(Branch),
 }
 
-/// The keys that can be pressed next, in the order in which they were bound.
+/// The possible next keys, in the order of their bindings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Branch {
     next: Vec<(Key, Node)>,
 }
 
-/// The result of following the pressed keys.
+/// The result of following the pressed keys in the trie.
 pub(super) enum Found<'t> {
-    /// The keys are not bound.
     Nothing,
-    /// A shorter sequence already runs an action.
+    /// A shorter sequence of these keys already runs an action.
     Past,
-    /// The keys run an action.
     Leaf(&'t Leaf),
-    /// The keys start longer sequences.
+    /// These keys start longer sequences.
     Branch(&'t Branch),
 }
 
 impl Branch {
-    /// Returns the possible next keys.
     pub(super) fn next(&self) -> impl Iterator<Item = &(Key, Node)> {
         self.next.iter()
     }
 
-    /// Follows the pressed keys.
+    /// Follows the pressed keys from this branch.
     pub(super) fn find(&self, pressed: &[Key]) -> Found<'_> {
         let Some((key, rest)) = pressed.split_first() else {
             return Found::Branch(self);
@@ -56,7 +54,7 @@ impl Branch {
         }
     }
 
-    /// Lists all bindings.
+    /// Adds all bindings below this branch to `into`.
     pub(super) fn leaves<'t>(&'t self, into: &mut Vec<&'t Leaf>) {
         for (_, node) in &self.next {
             match node {
@@ -66,8 +64,8 @@ impl Branch {
         }
     }
 
-    /// Binds keys, and replaces an existing binding of the same keys. If one of two sequences is the start of the
-    /// other, fails and returns the existing sequence.
+    /// Binds keys to an action; replaces an existing binding of the same keys. If one of two
+    /// sequences is the start of the other, fails and returns the existing sequence.
     pub(super) fn bind(&mut self, keys: &[Key], leaf: Leaf) -> Result<(), String> {
         let Some((key, rest)) = keys.split_first() else {
             return Ok(());
@@ -100,7 +98,8 @@ impl Branch {
         }
     }
 
-    /// Unbinds keys and all longer sequences; returns whether there were any.
+    /// Removes the bindings of these keys and of all longer sequences; returns false if there were
+    /// none.
     pub(super) fn unbind(&mut self, keys: &[Key]) -> bool {
         let Some((key, rest)) = keys.split_first() else {
             return false;

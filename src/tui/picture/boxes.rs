@@ -1,23 +1,26 @@
-//! Box-drawing characters as shapes: the glyphs of an unknown font would leave gaps between cells.
+//! Draws box-drawing characters as shapes, because the glyphs of an unknown font would leave gaps
+//! between cells.
 
-/// The width of a cell, in units of the SVG.
+/// The width of a cell in SVG units.
 pub const WIDTH: u16 = 9;
-/// The height of a cell, in units of the SVG.
+/// The height of a cell in SVG units.
 pub const HEIGHT: u16 = 18;
 
-/// The strokes from the middle of a cell: to the left, right, top, bottom; 0 is none, 1 light, 2 heavy.
+/// The strokes from the middle of a cell to the left, right, top and bottom: 0 is none, 1 is light,
+/// 2 is heavy.
 type Arms = (u8, u8, u8, u8);
 
-/// The shape of a character.
+/// The shape of a box-drawing or block character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Strokes of one weight (1 is light, 2 is heavy), as the path of an SVG.
+    /// Strokes of one weight (1 is light, 2 is heavy), as the data of an SVG path.
     Strokes(u8, String),
-    /// A filled part of the cell: x, y, width, height.
+    /// A filled rectangle: x, y, width and height in SVG units.
     Block([String; 4]),
 }
 
-/// Returns the shape of a character at a cell; None for characters that a font has to draw.
+/// Returns the shape of a character in the cell at this column and row; None if the font draws the
+/// character.
 pub fn shape(symbol: &str, column: u16, row: u16) -> Option<Shape> {
     let mut chars = symbol.chars();
     let (c, None) = (chars.next()?, chars.next()) else {
@@ -118,8 +121,8 @@ fn rounded(c: char, x: f32, y: f32) -> Option<String> {
     ))
 }
 
-/// Returns the part of a cell that a block character fills: left, top, width and height, as fractions of the cell;
-/// None for other characters.
+/// Returns the rectangle that a block character fills: left, top, width and height as fractions of
+/// the cell. None for other characters.
 fn block(c: char) -> Option<[f32; 4]> {
     let eighth = |from: char| (c as u32 - from as u32 + 1) as f32 / 8.0;
     Some(match c {
@@ -132,7 +135,7 @@ fn block(c: char) -> Option<[f32; 4]> {
     })
 }
 
-/// Writes a number without trailing zeros.
+/// Formats a number with at most two decimals and without trailing zeros.
 pub fn number(value: f32) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

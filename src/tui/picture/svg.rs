@@ -1,8 +1,9 @@
-//! A drawn buffer as a self-contained SVG: no script, no font file, no link.
+//! Converts a drawn buffer to a self-contained SVG: without scripts, font files or links.
 //!
-//! Cells stand on a grid of whole numbers. Adjacent cells of the same style are one element with a fixed
-//! width, so that a narrower or wider font moves nothing. Lines and blocks are shapes, because glyphs of
-//! fonts do not join without gaps. Characters whose width differs between fonts have an element each.
+//! Cells stand on a grid of whole numbers. Adjacent cells of the same style are one text element
+//! with a fixed width, so a font with other widths moves nothing. Lines and blocks are shapes,
+//! because the glyphs of fonts leave gaps. A character whose width depends on the font has its own
+//! element.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,28 +13,28 @@ use ratatui::style::{Color, Modifier};
 
 use super::boxes::{self, HEIGHT, Shape, WIDTH};
 use super::{Place, row};
+use crate::terminal::pen::{self, Look};
 use crate::text;
-use crate::tui::terminal::pen::{self, Look};
 
-/// The margin around the cells.
+/// The margin around the cells, in SVG units.
 const MARGIN: u16 = 12;
-/// The height of the title bar.
+/// The height of the title bar, in SVG units.
 const TITLE: u16 = 34;
-/// The baseline of text in a cell.
+/// The distance from the top of a cell to the baseline of its text, in SVG units.
 const BASELINE: u16 = 14;
 
-/// In this size, the characters of Menlo and DejaVu Sans Mono have exactly the width 9. `textLength` stretches or
-/// narrows other fonts to this width.
+/// At this size, the characters of Menlo and DejaVu Sans Mono are exactly 9 units wide.
+/// `textLength` stretches or narrows the text of other fonts to this width.
 const FONT: &str = "14.95px \"DejaVu Sans Mono\",Menlo,\"Cascadia Mono\",Consolas,\"Liberation Mono\",ui-monospace,monospace";
 
-/// The colours that a theme leaves to the terminal.
+/// The colours that a terminal, and not the theme, defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
-    /// The colour of text.
+    /// The default colour of text.
     pub fg: [u8; 3],
-    /// The background colour.
+    /// The default colour of the background.
     pub bg: [u8; 3],
-    /// The sixteen named colours.
+    /// The sixteen named ANSI colours.
     pub palette: [[u8; 3]; 16],
 }
 
@@ -94,7 +95,8 @@ impl Paper {
         }
     }
 
-    /// Returns a colour of the palette of 256: sixteen names, a cube of six levels, a ramp of greys.
+    /// Returns a colour of the 256-colour palette: 16 named colours, a cube with 6 levels per
+    /// channel, 24 greys.
     fn indexed(&self, index: u8) -> [u8; 3] {
         if let Some(named) = self.palette.get(usize::from(index)) {
             return *named;
@@ -107,7 +109,7 @@ impl Paper {
         [level(at / 36), level(at / 6 % 6), level(at % 6)]
     }
 
-    /// Returns the colours of text and background as the user sees them: swapped if reversed, paler if dim.
+    /// Returns the visible colours of text and background: swapped if reversed, paler if dim.
     fn seen(&self, look: Look) -> Seen {
         let mut fg = self.rgb(look.fg, self.fg);
         let mut bg = self.rgb(look.bg, self.bg);
@@ -129,7 +131,7 @@ struct Seen {
     line: [u8; 3],
 }
 
-/// Draws a buffer as an SVG. If there is a title, draws a window frame around it.
+/// Converts a buffer to an SVG. With a title, draws a window frame with this title around it.
 pub fn svg(buffer: &Buffer, paper: &Paper, title: Option<&str>) -> String {
     let mut drawing = Drawing {
         paper,
@@ -149,10 +151,11 @@ struct Drawing<'a> {
     paper: &'a Paper,
     backgrounds: String,
     letters: String,
-    /// Paths by colour and width: all lines of the same style are one element.
+    /// The SVG paths by colour and width. All strokes of the same colour and width are one path
+    /// element.
     strokes: BTreeMap<(String, u8), String>,
     blocks: String,
-    /// The colours and weights of text, in the order of their first use.
+    /// The CSS classes for colours and weights of text, in the order of their first use.
     classes: Vec<String>,
 }
 
@@ -170,7 +173,7 @@ impl Drawing<'_> {
                 self.letters(&mut run, y);
                 continue;
             }
-            // Letters of one style with single blanks between them are one element.
+            // Letters of the same style, with single blanks between them, are one text element.
             let is_letter = place.symbol.is_certain && place.symbol.width == 1;
             let fits = run.last().is_some_and(|last: &Place<'_>| {
                 let two_blanks = last.symbol.text == " " && place.symbol.text == " ";
@@ -212,7 +215,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws the lines under and through text, also over blanks.
+    /// Draws underlines and strikethroughs, also across blanks.
     fn lines(&mut self, places: &[Place<'_>], y: u16) {
         for (modifier, offset) in [(Modifier::UNDERLINED, 16.5), (Modifier::CROSSED_OUT, 9.5)] {
             let mut open: Option<(String, u16, u16)> = None;
@@ -247,7 +250,7 @@ impl Drawing<'_> {
         let _ = write!(path, "M{} {at}H{}", from * WIDTH, to * WIDTH);
     }
 
-    /// Draws a box-drawing character as a shape; returns false for other characters.
+    /// Draws a box-drawing or block character as a shape; returns false for other characters.
     fn shaped(&mut self, place: &Place<'_>, y: u16) -> bool {
         let colour = hex(self.paper.seen(place.look).fg);
         match boxes::shape(place.symbol.text, place.x, y) {
@@ -372,8 +375,8 @@ fn first<'a, 'b>(run: &'b [Place<'a>]) -> &'b Place<'a> {
     run.first().expect("BUG: a run that has a last has a first")
 }
 
-/// Joins a horizontal line to the last path of `drawn`, if that path ends where the line starts; otherwise returns
-/// None.
+/// Joins a horizontal stroke to the last stroke in `drawn`; returns None unless the last stroke
+/// ends where the new one starts.
 fn joined(drawn: &str, path: &str) -> Option<String> {
     let (start, to) = path.split_once('H')?;
     let (x, y) = start.strip_prefix('M')?.split_once(' ')?;
@@ -393,7 +396,7 @@ fn escape(text: &str, out: &mut String) {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // Not allowed in XML.
+            // XML does not allow these characters.
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -517,7 +520,7 @@ mod tests {
         assert!(titled.contains("&lt;a&gt;\u{fffd}"), "{titled}");
     }
 
-    /// A sample of everything that screens draw.
+    /// Draws a sample of all styles and symbols that screens use.
     fn sample() -> Buffer {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 61, 9));
         let plain = Style::new();

@@ -1,20 +1,21 @@
-//! Keys while a prompt or a choice is open.
+//! Handles the keys while a prompt or a choice is open.
 
 use crossterm::event::KeyEvent;
 use jiff::Timestamp;
 
+use crate::action::{Action, Mode};
+use crate::commands;
+use crate::effect::Effect;
 use crate::engine::world::World;
-use crate::tui::action::{Action, Mode};
-use crate::tui::effect::Effect;
-use crate::tui::filter::Problem;
-use crate::tui::keymap::{Key, Step};
-use crate::tui::model::{Level, Model};
-use crate::tui::prompt::{Offer, Over, Prompt, PromptKind, edit};
-use crate::tui::screens::Screen;
-use crate::tui::update::{command, plan, say};
-use crate::tui::{commands, filter};
+use crate::filter;
+use crate::filter::Problem;
+use crate::keymap::{Key, Step};
+use crate::model::{Level, Model};
+use crate::prompt::{Offer, Over, Prompt, PromptKind, edit};
+use crate::screens::Screen;
+use crate::update::{command, plan, say};
 
-/// Opens the filter of the front screen for editing; shows a notice if the screen has no filter.
+/// Opens the filter of the front screen in a prompt; shows a notice if the screen has no filter.
 pub fn filter(model: &mut Model, now: Timestamp) {
     let current = model.front().filter().map(ToString::to_string);
     match current {
@@ -29,8 +30,8 @@ pub fn filter(model: &mut Model, now: Timestamp) {
     }
 }
 
-/// Filters the rows of the front screen; shows a notice if the screen has no filter or the filter has a
-/// mistake.
+/// Filters the rows of the front screen. Shows a notice if the screen has no filter or the text is
+/// not a valid filter.
 pub fn set_filter(model: &mut Model, now: Timestamp, text: &str) {
     if model.front().filter().is_none() {
         let words = without_filter(model);
@@ -41,7 +42,8 @@ pub fn set_filter(model: &mut Model, now: Timestamp, text: &str) {
     }
 }
 
-/// Returns the message that the front screen has no filter, and what works instead.
+/// Returns the message that the front screen has no filter, and which keys the user can use
+/// instead.
 fn without_filter(model: &Model) -> String {
     let (front, keymap) = (model.front(), &model.look.keymap);
     let keys = |action| keymap.keys_or_word(front.modes(), action);
@@ -59,7 +61,7 @@ fn without_filter(model: &Model) -> String {
     format!("{} has no filter; {instead}", front.title())
 }
 
-/// Handles a key.
+/// Handles a key press in the prompt or choice.
 pub fn key(
     model: &mut Model,
     world: &World,
@@ -83,7 +85,7 @@ pub fn key(
     }
 }
 
-/// Inserts pasted text.
+/// Inserts the first line of a pasted text into the prompt; a choice ignores it.
 pub fn paste(model: &mut Model, world: &World, text: &str, effects: &mut Vec<Effect>) {
     if let Some(Over::Prompt(prompt)) = &mut model.over {
         prompt.line.insert_str(crate::text::line(text));
@@ -102,7 +104,7 @@ fn choose(
         return;
     };
     let count = choice.options.len().max(1);
-    // The user can choose the first nine options by number.
+    // The keys 1 to 9 choose an option.
     let number = key.character().and_then(|c| c.to_digit(10));
     let number = number.and_then(|digit| usize::try_from(digit).ok()?.checked_sub(1));
     if let Some(number) = number.filter(|number| *number < count) {
@@ -118,7 +120,7 @@ fn choose(
     }
 }
 
-/// Plans the command of the chosen option.
+/// Opens the plan for the command of the chosen option.
 fn take(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) {
     if let Some(Over::Choice(mut choice)) = model.over.take()
         && choice.chosen < choice.options.len()
@@ -178,7 +180,8 @@ fn line(
     }
 }
 
-/// Completes the last word; if several words fit, steps to the next or the previous one.
+/// Completes the last word. If several completions fit, each call chooses the next one, or the
+/// previous one if `onward` is false.
 fn complete(model: &mut Model, world: &World, onward: bool, effects: &mut Vec<Effect>) {
     let Some(Over::Prompt(prompt)) = &model.over else {
         return;
@@ -209,7 +212,7 @@ fn complete(model: &mut Model, world: &World, onward: bool, effects: &mut Vec<Ef
     let stem = prompt.stem.clone().unwrap_or(text);
     let completed = commands::completed(&stem, &offer.text);
     if count == 1 {
-        // Only one word fits: the completions are now those of the next word.
+        // Only one completion fits, so the list now shows the completions of the next word.
         let more = kind == PromptKind::Command && !completed.contains(' ');
         prompt.replace(&format!("{completed}{}", if more { " " } else { "" }));
         return typed(model, world, effects);
@@ -224,7 +227,7 @@ fn complete(model: &mut Model, world: &World, onward: bool, effects: &mut Vec<Ef
     }
 }
 
-/// Returns the completions of the last word of a filter.
+/// Returns the completions of the last word of a filter; empty on a screen that filters plain text.
 fn filters(model: &Model, world: &World, text: &str) -> Vec<Offer> {
     if model.front().filters_text() {
         return Vec::new();
@@ -236,7 +239,7 @@ fn filters(model: &Model, world: &World, text: &str) -> Vec<Offer> {
     known.iter().map(|word| Offer::new(word, "")).collect()
 }
 
-/// Recalls a line from the history.
+/// Replaces the line by an older or newer line of the history.
 fn recall(model: &mut Model, world: &World, older: bool, effects: &mut Vec<Effect>) {
     let Model {
         over, typed: past, ..
@@ -265,7 +268,7 @@ fn recall(model: &mut Model, world: &World, older: bool, effects: &mut Vec<Effec
     typed(model, world, effects);
 }
 
-/// Updates after typing: applies the filter and computes the completions.
+/// Updates the prompt after its text changed: applies the filter and computes the completions.
 fn typed(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
     let Some(Over::Prompt(prompt)) = &model.over else {
         return;
@@ -275,11 +278,11 @@ fn typed(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
         PromptKind::Filter => (Vec::new(), refilter(model, &text)),
         PromptKind::Command if text.is_empty() => (Vec::new(), None),
         PromptKind::Command => (commands::offers(model, world, &text, effects), None),
-        PromptKind::Jump => return crate::tui::jump::ask(model, world, &text),
+        PromptKind::Jump => return crate::jump::ask(model, world, &text),
     };
     if let Some(Over::Prompt(prompt)) = &mut model.over {
-        // A reported mistake stays until the user corrects it. Before the first report, the last word may be
-        // unfinished.
+        // A mistake that is shown stays until the user corrects it. A new mistake is not shown
+        // while the last word may be incomplete.
         let told = prompt.complaint.is_some();
         let problem = problem.filter(|problem| told || !problem.incomplete);
         prompt.complaint = problem.map(words);
@@ -287,7 +290,7 @@ fn typed(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Computes the completions of a command again, after new data arrived.
+/// Computes the completions of a command again, for example after the namespaces arrived.
 pub fn refresh(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
     if let Some(Over::Prompt(prompt)) = &model.over
         && prompt.kind == PromptKind::Command
@@ -297,12 +300,12 @@ pub fn refresh(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Formats the mistake of a filter, with its column.
+/// Formats a mistake in a filter, with its column.
 fn words(problem: Problem) -> String {
     format!("column {}: {}", problem.column + 1, problem.message)
 }
 
-/// Applies a filter to the front screen; returns the first mistake.
+/// Sets the filter of the front screen; returns the first mistake in it.
 fn refilter(model: &mut Model, text: &str) -> Option<Problem> {
     let read = match model.front() {
         Screen::Describe(_) => filter::words(text),
@@ -323,7 +326,7 @@ fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<E
     if prompt.kind == PromptKind::Filter
         && let Some(problem) = refilter(model, &text)
     {
-        // The prompt stays open until the user corrects the mistake or closes the prompt.
+        // The prompt stays open until the user corrects the mistake or cancels.
         prompt.complaint = Some(words(problem));
         model.over = Some(Over::Prompt(prompt));
         return;
@@ -339,7 +342,7 @@ fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<E
         PromptKind::Jump => {
             let chosen = prompt.offers.get(prompt.chosen.unwrap_or(0));
             if let Some(offer) = chosen {
-                crate::tui::jump::go(model, world, now, offer, effects);
+                crate::jump::go(model, world, now, offer, effects);
             }
         }
     }
@@ -347,7 +350,7 @@ fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<E
 
 #[cfg(test)]
 mod tests {
-    use crate::tui::snapshot_test::SnapshotTest;
+    use crate::snapshot_test::SnapshotTest;
 
     #[test]
     fn a_mistake_in_a_filter_stays_until_it_is_corrected() {
@@ -378,7 +381,7 @@ mod tests {
         let still = still.keys("tab").shows(":audit");
         let still = still.keys("shift-tab shift-tab").hides(":at");
         let still = still.keys("tab").shows(":at");
-        // The next characters go behind the chosen word.
+        // Typed characters follow the chosen word.
         let still = still.keys("\" 14\"").shows(":at 14");
         let still = still.keys("ctrl-u").hides(":at");
         let still = still.keys("\"thema\"").keys("tab").shows(":thema");

@@ -1,4 +1,4 @@
-//! The prompts over a screen: the command prompt, the filter, a choice.
+//! The prompts and choices that bowline draws over the front screen.
 
 pub(super) mod keys;
 
@@ -8,41 +8,41 @@ use tui_textarea::TextArea;
 use super::jump::{Goal, Jump};
 use crate::subjects::service::Command;
 
-/// A prompt or choice over the front screen.
+/// An open prompt or choice. It receives the keys instead of the front screen.
 #[derive(Debug)]
 pub enum Over {
-    /// A line that the user types.
     Prompt(Box<Prompt>),
-    /// A choice between several options.
+    /// A choice between several commands.
     Choice(Choice),
 }
 
-/// A line that the user types.
+/// A prompt: a line in which the user types a command, a filter or a name.
 #[derive(Debug)]
 pub struct Prompt {
-    /// The purpose of the prompt.
     pub kind: PromptKind,
-    /// The typed text.
     pub line: TextArea<'static>,
-    /// The completions, the best first.
+    /// The completions or results, the best first.
     pub offers: Vec<Offer>,
-    /// The index of the chosen completion; None if none is chosen.
+    /// The index in `offers` of the chosen completion; None if none is chosen.
     pub chosen: Option<usize>,
-    /// The mistake in the typed text; None if there is no mistake.
+    /// The message about a mistake in the text; None if there is no message.
     pub complaint: Option<String>,
-    /// The position in the history of typed lines, counted from the newest; None for a new line.
+    /// The position of the recalled line in the history, counted from the newest; None for a new
+    /// line.
     pub recalled: Option<usize>,
-    /// The text with which the prompt opened. A filter returns to this text if the user cancels.
+    /// The text with which the prompt opened. If the user cancels, a filter returns to this text.
     pub before: String,
-    /// The running search of a jump prompt.
+    /// The search of a jump prompt; None for other prompts.
     pub jump: Option<Box<Jump>>,
-    /// Whether this prompt has requested the namespaces of the target.
+    /// Whether this prompt has already requested the namespaces of the target.
     pub asked: bool,
-    /// The text before the completion, while the user steps through the completions.
+    /// The text before the first completion, while the user steps through the completions;
+    /// otherwise None.
     pub stem: Option<String>,
 }
 
-/// Passes a key to a line. Ctrl-u deletes to the start of the line, as in shells.
+/// Passes a key press to a text line. Ctrl-u deletes from the cursor to the start of the line, as
+/// in shells.
 pub fn edit(line: &mut TextArea<'_>, key: KeyEvent) {
     match (key.modifiers, key.code) {
         (KeyModifiers::CONTROL, KeyCode::Char('u')) => {
@@ -54,32 +54,31 @@ pub fn edit(line: &mut TextArea<'_>, key: KeyEvent) {
     }
 }
 
-/// The purpose of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptKind {
-    /// A command.
+    /// A command to run.
     Command,
-    /// A filter; it applies while the user types.
+    /// A filter of the front screen; it applies while the user types.
     Filter,
-    /// A jump by a part of a name.
+    /// A name to find and to go to.
     Jump,
 }
 
 /// A completion, or a result of a jump prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The text that is inserted.
+    /// The text that the prompt inserts.
     pub text: String,
-    /// The description of the text; empty if the text needs none.
+    /// The description of the text; empty without a description.
     pub about: String,
-    /// The destination; None if the prompt is not a jump prompt.
+    /// The destination of a jump; None if the offer belongs to another prompt.
     pub goal: Option<Goal>,
-    /// The positions of the characters of `text` that match the typed text.
+    /// The positions of the characters in `text` that match the typed text, for highlighting.
     pub fits: Vec<u32>,
 }
 
 impl Offer {
-    /// Returns a completion without a destination.
+    /// Returns a completion without destination and highlights.
     pub fn new(text: &str, about: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -90,19 +89,18 @@ impl Offer {
     }
 }
 
-/// A choice between several options.
+/// A choice between several commands.
 #[derive(Debug)]
 pub struct Choice {
-    /// The question to the user.
     pub question: String,
-    /// The options: their labels, and the commands that they plan.
+    /// The options: label, and command that the option plans.
     pub options: Vec<(String, Command)>,
     /// The index of the chosen option.
     pub chosen: usize,
 }
 
 impl Prompt {
-    /// Opens a prompt with this text.
+    /// Opens a prompt that contains this text.
     pub fn open(kind: PromptKind, text: &str) -> Self {
         let mut line = TextArea::new(vec![text.to_owned()]);
         line.move_cursor(tui_textarea::CursorMove::End);
@@ -121,18 +119,17 @@ impl Prompt {
         }
     }
 
-    /// Returns the typed text.
     pub fn text(&self) -> &str {
         self.line.lines().first().map_or("", String::as_str)
     }
 
-    /// Replaces the text of the line.
+    /// Replaces the typed text, and moves the cursor to its end.
     pub fn replace(&mut self, text: &str) {
         let opened = Self::open(self.kind, text);
         self.line = opened.line;
     }
 
-    /// Returns the text before the line that the user types.
+    /// Returns the sign that the prompt shows before the typed text.
     pub fn sign(&self) -> &'static str {
         match self.kind {
             PromptKind::Command => ":",

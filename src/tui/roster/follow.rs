@@ -1,5 +1,5 @@
-//! Updates the rows after changes of the read model: finds the rows that an event concerns, and computes them
-//! again.
+//! Updates a roster after a change of the read model: finds the rows that depend on the changed
+//! object, and computes only these rows again.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use super::{Kind, Roster};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::filter::{Facts, Matcher, View};
 use crate::subjects::release_pin::matrix::Columns;
 use crate::subjects::release_pin::past::Past;
 use crate::subjects::{matrix, workload};
-use crate::tui::filter::{Facts, Matcher, View};
 
 impl Roster {
-    /// Rebuilds all rows; the selection and the marks stay on objects that still exist.
+    /// Computes all rows again. The selection and the marks stay on objects that still exist.
     pub fn rebuild(&mut self, world: &World, now: Timestamp) {
         let columns = self.columns_of(world);
         let keys = self.keys(world).into_iter();
@@ -26,7 +26,8 @@ impl Roster {
         self.fill(columns, rows);
     }
 
-    /// Shows the components of a past time; the selection and the marks stay on components that existed then.
+    /// Replaces the rows by the components at a past time. The selection and the marks stay on
+    /// components that existed then.
     pub fn rebuild_past(&mut self, past: &Past, world: &World, moment: Timestamp) {
         let namespace = self.namespace.clone();
         let more = past.environments(namespace.as_deref().unwrap_or_default());
@@ -41,7 +42,8 @@ impl Roster {
         self.fill(columns, rows);
     }
 
-    /// Updates a component of the past time that is shown: an event may have reported its health at that time.
+    /// Updates the row of one component at the displayed past time, after new information about
+    /// that time arrived.
     pub fn touch_past(&mut self, past: &Past, world: &World, moment: Timestamp, key: &Key) {
         let then = past.then(world, &self.columns, moment);
         let there = self.is_here(key) && then.has_component(key);
@@ -49,7 +51,7 @@ impl Roster {
         self.put(key, facts);
     }
 
-    /// Replaces the rows; the selection and the marks stay on objects that still exist.
+    /// Replaces all rows. The selection and the marks stay on objects that still exist.
     fn fill(&mut self, columns: Columns, rows: Vec<(Key, Facts)>) {
         let stood = self.position();
         self.columns = columns;
@@ -77,10 +79,10 @@ impl Roster {
         }
     }
 
-    /// Applies one change of the read model; returns whether a row changed.
+    /// Applies one change of the read model; returns whether a row may have changed.
     pub fn touch(&mut self, world: &World, touched: &Touched, now: Timestamp) -> bool {
         let Some(key) = &touched.key else {
-            // The event is the listing of a whole kind: it changes rows only if they depend on this kind.
+            // A change without a key is a new listing of a whole kind.
             if self.concerns(touched.source) {
                 self.rebuild(world, now);
             }
@@ -101,7 +103,7 @@ impl Roster {
         changed
     }
 
-    /// Updates the rows after time has passed, because holds expire; returns whether a row changed.
+    /// Updates the rows whose holds have expired by now; returns whether a row changed.
     pub fn tick(&mut self, world: &World, now: Timestamp) -> bool {
         let mut affected = BTreeSet::new();
         while let Some((at, slot)) = self.expiries.first().copied() {
@@ -121,8 +123,8 @@ impl Roster {
         changed
     }
 
-    /// Returns a row and the other rows of its component: the effective release of one environment decides
-    /// how many releases another one is behind.
+    /// Returns a row and the other rows of the same component. They change together: the effective
+    /// release of one environment decides how many releases another environment is behind.
     fn kin(&self, world: &World, key: &Key) -> BTreeSet<Key> {
         let source = match self.kind {
             Kind::Components | Kind::Pins => Source::RELEASE_PINS,
@@ -140,7 +142,7 @@ impl Roster {
         self.affected(world, &touched, key)
     }
 
-    /// Returns the time at which the next hold ends and changes a row; None if no hold ends.
+    /// Returns the time at which the next hold of a row ends; None if no hold ends.
     pub fn next_expiry(&self) -> Option<Timestamp> {
         self.expiries.first().map(|(at, _)| *at)
     }
@@ -154,13 +156,13 @@ impl Roster {
         match (self.kind, source) {
             (Kind::Snapshots, Source::RELEASES | Source::RELEASE_PINS) => false,
             (Kind::Snapshots, _) => true,
-            // A component with only snapshots is a row too.
+            // A component that has only snapshots has a row, too.
             (Kind::Components, _) => true,
             (Kind::Pins | Kind::Releases, source) => source != Source::SNAPSHOTS,
         }
     }
 
-    /// Returns whether the environments or their order differ from those of the current rows.
+    /// Returns whether a changed object adds a column or changes the order of the columns.
     fn changes_columns(&self, world: &World, source: Source, key: &Key) -> bool {
         match source {
             Source::ENVIRONMENTS | Source::PIPELINES => self.columns_of(world) != self.columns,
@@ -182,7 +184,7 @@ impl Roster {
         }
     }
 
-    /// Returns the rows that depend on an object.
+    /// Returns the keys of the rows that depend on a changed object.
     fn affected(&self, world: &World, touched: &Touched, key: &Key) -> BTreeSet<Key> {
         let component = touched.component.as_ref().map(|name| Key {
             namespace: key.namespace.clone(),
@@ -196,8 +198,8 @@ impl Roster {
             _ => None,
         };
         let mut affected: BTreeSet<Key> = own.into_iter().collect();
-        // The number of releases that a ReleasePin is behind depends on the other ReleasePins of the component,
-        // and the environments of a release depend on all of them.
+        // The number of releases that a ReleasePin is behind depends on the other ReleasePins of
+        // the component. The environments of a release depend on all ReleasePins of the component.
         if let Some(component) = component {
             match self.kind {
                 Kind::Pins => {
@@ -222,12 +224,13 @@ impl Roster {
         };
         let here = all.into_iter().filter(|key| self.is_here(key));
         let mut here: Vec<Key> = here.cloned().collect();
-        // Sort the keys, so that rows that are visited one after another are next to each other in memory.
+        // Sorted keys give adjacent rows in memory to rows that the roster visits one after
+        // another.
         here.sort_unstable();
         here
     }
 
-    /// Returns the facts of an object; None if it does not exist.
+    /// Returns the facts of the object in a row; None if the object does not exist.
     fn facts(&self, world: &World, columns: &Columns, key: &Key, now: Timestamp) -> Option<Facts> {
         let view = View {
             world,

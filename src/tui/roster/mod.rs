@@ -1,8 +1,9 @@
-//! The rows of a screen: sorted, filtered, counted and selected, for any number of rows.
+//! The rows of a list screen or of the matrix: sorted, filtered, counted and selected, for any
+//! number of rows.
 //!
-//! If one object changes, only the rows that depend on it are computed and moved. All rows are sorted or filtered
-//! only when the user changes the order or the filter, or when a whole listing arrives. Drawing visits only the
-//! visible rows.
+//! A change of one object computes and moves only the rows that depend on this object. The roster
+//! sorts or filters all rows only if the user changes the order or the filter, or if a new listing
+//! of a whole kind arrives. Drawing visits only the visible rows.
 
 mod follow;
 #[cfg(test)]
@@ -18,39 +19,35 @@ use super::filter::{Facts, Filter, Matcher, RowSummary};
 use crate::engine::world::Key;
 use crate::subjects::release_pin::matrix::Columns;
 
-/// The kind of the rows.
+/// The kind of the objects in the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Components, as in the matrix.
+    /// Components and workloads, as in the matrix.
     Components,
-    /// Releases.
     Releases,
-    /// ReleasePins.
     Pins,
-    /// Snapshots.
     Snapshots,
 }
 
-/// The sort order of the rows; equal rows are sorted by name.
+/// The sort order of the rows. Rows that are equal in this order are sorted by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// By name.
     #[default]
     Name,
     /// The worst health first.
     Health,
     /// The latest change first.
     Changed,
-    /// The largest number of releases behind first.
+    /// The row that is most releases behind first.
     Behind,
-    /// The largest number of held cells first.
+    /// The row with most held cells first.
     Held,
     /// The largest object first.
     Size,
 }
 
 impl Sort {
-    /// All sort orders with their names, in the order in which a key steps through them.
+    /// All sort orders with their names, in the order in which the sort key steps through them.
     pub const ALL: [(Sort, &'static str); 6] = [
         (Sort::Name, "name"),
         (Sort::Health, "health"),
@@ -72,20 +69,19 @@ impl Sort {
     }
 }
 
-/// The totals over all rows, also the hidden ones.
+/// The totals over all rows, including rows that the filter hides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// The number of rows.
     pub rows: usize,
     /// The number of rows with a fault.
     pub degraded: usize,
-    /// The number of rows with a progressing cell.
+    /// The number of rows with at least one progressing cell.
     pub progressing: usize,
-    /// The number of rows with a held cell.
+    /// The number of rows with at least one held cell.
     pub held: usize,
-    /// The number of rows with a cell that is behind.
+    /// The number of rows with at least one cell that is behind.
     pub behind: usize,
-    /// The size of all objects in bytes.
+    /// The size of all objects together, in bytes.
     pub size: usize,
 }
 
@@ -102,20 +98,18 @@ impl Totals {
     }
 }
 
-/// One visible row.
+/// A visible row, as screens draw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'r> {
-    /// The object of the row.
+    /// The key of the object in the row.
     pub key: &'r Key,
-    /// The values for sorting and counting.
     pub summary: &'r RowSummary,
-    /// Whether the row is selected.
     pub selected: bool,
-    /// Whether the user has marked the row, for actions on sets.
+    /// Whether the user has marked the row.
     pub marked: bool,
 }
 
-/// The index of a row; it does not change while the row exists.
+/// The index of a row in `rows`; it stays the same while the row exists.
 type Slot = u32;
 
 struct Row {
@@ -124,7 +118,7 @@ struct Row {
     shown: bool,
 }
 
-/// The rows of a screen.
+/// The rows of a list screen or of the matrix.
 pub struct Roster {
     kind: Kind,
     namespace: Option<Arc<str>>,
@@ -132,12 +126,12 @@ pub struct Roster {
     columns: Columns,
     rows: Vec<Option<Row>>,
     free: Vec<Slot>,
-    /// The number of rows whose name has a kind, such as `deploy/web`.
+    /// The number of rows that are workloads.
     workloads: usize,
     slots: HashMap<Key, Slot>,
-    /// All rows, sorted.
+    /// All rows in the sort order.
     order: Vec<Slot>,
-    /// The rows that the filter keeps, sorted.
+    /// The rows that match the filter, in the sort order.
     shown: Vec<Slot>,
     sort: Sort,
     reversed: bool,
@@ -145,13 +139,13 @@ pub struct Roster {
     matcher: Matcher,
     marked: HashSet<Key>,
     totals: Totals,
-    /// The ends of holds, with their rows.
+    /// The times at which holds end, each with the row of the hold.
     expiries: BTreeSet<(Timestamp, Slot)>,
     selected: Option<Key>,
 }
 
 impl Roster {
-    /// Starts without rows; `user` is the user that `mine` refers to.
+    /// Creates a roster without rows. `user` is the current user, for the filter `mine`.
     pub fn new(kind: Kind, namespace: Option<&str>, user: &str) -> Self {
         Self {
             kind,
@@ -175,39 +169,40 @@ impl Roster {
         }
     }
 
-    /// Returns the kind of the rows.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Changes the user that `mine` refers to; takes effect when the rows are rebuilt.
+    /// Sets the current user, for the filter `mine`. It takes effect at the next rebuild of the
+    /// rows.
     pub fn set_user(&mut self, user: &str) {
         if self.user != user {
             user.clone_into(&mut self.user);
         }
     }
 
-    /// Returns the environments of the current rows.
+    /// Returns the columns of the table: the environments.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
-    /// Returns the number of shown rows.
+    /// Returns the number of rows that match the filter.
     pub fn len(&self) -> usize {
         self.shown.len()
     }
 
-    /// Returns whether no row is shown.
+    /// Returns whether no row matches the filter.
     pub fn is_empty(&self) -> bool {
         self.shown.is_empty()
     }
 
-    /// Returns the totals over all rows, also the hidden ones.
+    /// Returns the totals over all rows, including rows that the filter hides.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Returns `height` rows from `first` on; the cost depends only on the number of returned rows.
+    /// Returns at most `height` rows, starting with row `first`. The cost does not depend on the
+    /// total number of rows.
     pub fn window(&self, first: usize, height: usize) -> impl Iterator<Item = Seen<'_>> {
         let end = first.saturating_add(height).min(self.shown.len());
         let slots = self.shown.get(first..end).unwrap_or_default();
@@ -222,24 +217,23 @@ impl Roster {
         })
     }
 
-    /// Returns the values for sorting and counting of a row.
+    /// Returns the values by which screens sort and count a row; None if the object has no row.
     pub fn summary(&self, key: &Key) -> Option<&RowSummary> {
         let slot = self.slots.get(key)?;
         self.row(*slot).map(|row| &row.facts.summary)
     }
 }
 
-/// The smallest number of rows that a thread filters; with fewer rows, fewer threads run.
+/// The minimum number of rows that one thread filters; fewer rows need fewer threads.
 const SHARE: usize = 8 * 1024;
 
-/// Sort order and filter.
+/// The sort order and the filter of the rows.
 impl Roster {
-    /// Returns the filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Sets the filter. If the new filter narrows the previous one, checks only the shown rows.
+    /// Sets the filter. If it narrows the previous filter, only the shown rows are checked.
     pub fn set_filter(&mut self, filter: Filter) {
         let narrows = filter.narrows(&self.filter);
         self.filter = filter;
@@ -256,13 +250,12 @@ impl Roster {
         (self.sort, self.reversed)
     }
 
-    /// Sets the sort order.
     pub fn set_sort(&mut self, sort: Sort, reversed: bool) {
         (self.sort, self.reversed) = (sort, reversed);
         self.arrange();
     }
 
-    /// Sorts all rows.
+    /// Sorts all rows again, and updates the shown rows.
     fn arrange(&mut self) {
         let mut order = std::mem::take(&mut self.order);
         order.sort_unstable_by(|one, other| self.compare(*one, *other));
@@ -271,14 +264,15 @@ impl Roster {
         self.shown = shown.copied().collect();
     }
 
-    /// Filters all rows.
+    /// Applies the filter to all rows.
     fn show(&mut self) {
         self.sift(|_| true);
     }
 
-    /// Filters the shown rows.
+    /// Applies the filter only to the shown rows.
     fn narrow(&mut self) {
-        // For few rows, look up each row. For many rows, a pass over all rows in the order of memory is faster.
+        // Looking up single rows is faster for few rows; a pass over all rows in memory order is
+        // faster for many.
         if self.shown.len() > self.rows.len() / 16 {
             return self.sift(|row| row.shown);
         }
@@ -293,8 +287,8 @@ impl Roster {
         self.shown = shown;
     }
 
-    /// Runs the filter on the rows that `may` accepts, and hides all other rows. Many rows are filtered on all
-    /// cores, because the user waits while typing.
+    /// Applies the filter to the rows that `may` accepts, and hides all other rows. It uses all
+    /// cores if there are many rows, because the user waits while typing.
     fn sift(&mut self, may: impl Fn(&Row) -> bool + Sync) {
         let Self {
             rows,
@@ -303,7 +297,8 @@ impl Roster {
             ..
         } = self;
         let (marked, may) = (&*marked, &may);
-        // Each thread has its own matcher: threads that share a regular expression wait for its scratch memory.
+        // Each thread has its own matcher, because threads that share a regular expression wait for
+        // its scratch memory.
         let sift = |part: &mut [Option<Row>], matcher: Matcher| -> Vec<bool> {
             let rows = part.iter_mut().map(|row| {
                 let Some(row) = row else {
@@ -365,15 +360,17 @@ impl Roster {
         }
     }
 
-    /// Returns the position of a row among sorted rows, or the position to insert it at.
+    /// Returns the position of a row in a sorted list, or as error the position at which to insert
+    /// it.
     fn find(&self, among: &[Slot], slot: Slot) -> Result<usize, usize> {
         among.binary_search_by(|other| self.compare(*other, slot))
     }
 }
 
-/// Changes of single rows.
+/// Changes of single rows of the roster.
 impl Roster {
-    /// Inserts, replaces or removes a row; returns whether anything changed.
+    /// Inserts, replaces or removes the row of an object; None removes it. Returns whether the
+    /// roster changed.
     fn put(&mut self, key: &Key, facts: Option<Facts>) -> bool {
         let changed = match (self.slots.get(key).copied(), facts) {
             (None, None) => false,
@@ -388,14 +385,14 @@ impl Roster {
             }
             (Some(slot), Some(facts)) => self.replace(slot, facts),
         };
-        // The selected row may have been hidden while no row was shown, and now rows are shown.
+        // The filter may have hidden the selected row while no other row was shown.
         if changed {
             self.hand_over();
         }
         changed
     }
 
-    /// Gives a row a slot, counts it and filters it; the caller adds it to the order.
+    /// Creates a row: counts it and filters it. The caller must add it to the sort order.
     fn insert(&mut self, key: Key, facts: Facts) -> Slot {
         let is_marked = self.is_marked(&key);
         let shown = self.matcher.keeps(&facts, is_marked);
@@ -424,7 +421,7 @@ impl Roster {
         slot
     }
 
-    /// Inserts a row into the sorted order.
+    /// Inserts a row into the sorted lists.
     fn place(&mut self, slot: Slot) {
         let at = self.find(&self.order, slot).unwrap_or_else(|at| at);
         self.order.insert(at, slot);
@@ -434,7 +431,7 @@ impl Roster {
         }
     }
 
-    /// Removes a row from the sorted order; returns its position among the shown rows.
+    /// Removes a row from the sorted lists; returns its former position among the shown rows.
     fn lift(&mut self, slot: Slot) -> Option<usize> {
         if let Ok(at) = self.find(&self.order, slot) {
             self.order.remove(at);
@@ -505,32 +502,33 @@ impl Roster {
     }
 }
 
-/// Returns whether the name of a row has its kind, such as `deploy/web`.
+/// Returns whether the name of a row starts with a kind, such as `deploy/web`. Only workloads have
+/// such names.
 fn has_kind(key: &Key) -> bool {
     key.name.contains('/')
 }
 
-/// The kinds of the rows.
+/// The question whether the roster contains workloads.
 impl Roster {
-    /// Returns whether at least one row is a workload. The name of a workload has its kind, such as `deploy/web`.
+    /// Returns whether at least one row is a workload.
     pub fn has_workloads(&self) -> bool {
         self.workloads > 0
     }
 }
 
-/// The selection. It follows the object, not the position.
+/// The selection, which stays on its object when rows move.
 impl Roster {
-    /// Returns the selected object.
+    /// Returns the key of the selected object; None if nothing is selected.
     pub fn selected(&self) -> Option<&Key> {
         self.selected.as_ref()
     }
 
-    /// Returns the position of the selected row, if it is shown.
+    /// Returns the position of the selected row; None if the filter hides it.
     pub fn position(&self) -> Option<usize> {
         self.position_of(self.selected.as_ref()?)
     }
 
-    /// Returns the position of a row, if it is shown.
+    /// Returns the position of the row of an object; None if it is not shown.
     pub fn position_of(&self, key: &Key) -> Option<usize> {
         let slot = *self.slots.get(key)?;
         match self.is_shown(slot) {
@@ -539,13 +537,13 @@ impl Roster {
         }
     }
 
-    /// Returns the object at a position.
+    /// Returns the key of the object at a position among the shown rows.
     pub fn at(&self, number: usize) -> Option<&Key> {
         let slot = self.shown.get(number)?;
         self.row(*slot).map(|row| &row.key)
     }
 
-    /// Selects an object; returns whether it is shown.
+    /// Selects an object; returns false, and keeps the selection, if the object is not shown.
     pub fn select(&mut self, key: &Key) -> bool {
         let shown = self.position_of(key).is_some();
         if shown {
@@ -554,12 +552,12 @@ impl Roster {
         shown
     }
 
-    /// Selects the row at a position, or the last row if there are fewer.
+    /// Selects the row at this position, or the last row if the position is too large.
     pub fn select_at(&mut self, number: usize) {
         self.select_near(number);
     }
 
-    /// Moves the selection by a number of rows, and stops at the ends.
+    /// Moves the selection down by `rows`, up if negative; stops at the first and the last row.
     pub fn step(&mut self, rows: isize) {
         let number = match self.position() {
             Some(number) => number.saturating_add_signed(rows),
@@ -568,7 +566,8 @@ impl Roster {
         self.select_near(number);
     }
 
-    /// Moves the selection to the next or previous row with a fault; wraps around at the ends.
+    /// Selects the next or previous row with a fault, and wraps around at the ends. Returns false
+    /// if there is no such row.
     pub fn step_to_fault(&mut self, forward: bool) -> bool {
         let count = self.shown.len();
         let here = self.position();
@@ -588,8 +587,9 @@ impl Roster {
         found.is_some()
     }
 
-    /// Returns the worst cell in production; if production has no fault, the worst cell anywhere. Among
-    /// equals, the latest change wins.
+    /// Returns the cell with the most serious state, as (row, column): the worst fault in
+    /// production, or else the worst cell of all. Among equal cells, the one with the latest change
+    /// wins.
     pub fn worst(&self) -> Option<(Key, usize)> {
         let places = self.shown.iter().filter_map(|slot| {
             let row = self.row(*slot)?;
@@ -605,8 +605,8 @@ impl Roster {
         worst.map(|(_, _, row, column)| (row.key.clone(), column))
     }
 
-    /// Selects the row at a position, or the last row if there are fewer; keeps the selection if no row is
-    /// shown.
+    /// Selects the row at this position, or the last row if the position is too large. Keeps the
+    /// selection if no row is shown.
     fn select_near(&mut self, number: usize) {
         let last = self.shown.len().checked_sub(1);
         if let Some(key) = last.and_then(|last| self.at(number.min(last))) {
@@ -614,7 +614,8 @@ impl Roster {
         }
     }
 
-    /// If the selected row is no longer shown, selects the next shown row, or else the last shown row.
+    /// If the filter hides the selected row, selects the next shown row, or else the last shown
+    /// row.
     fn hand_over(&mut self) {
         let Some(slot) = self.selected.as_ref().and_then(|key| self.slots.get(key)) else {
             return;
@@ -625,21 +626,20 @@ impl Roster {
     }
 }
 
-/// Marks. They stay when the filter hides their rows.
+/// The marks. They stay when the filter hides their rows.
 impl Roster {
-    /// Returns whether an object is marked.
     pub fn is_marked(&self, key: &Key) -> bool {
         !self.marked.is_empty() && self.marked.contains(key)
     }
 
-    /// Returns the marked objects, by name.
+    /// Returns the keys of the marked objects, sorted.
     pub fn marked(&self) -> Vec<&Key> {
         let mut marked: Vec<&Key> = self.marked.iter().collect();
         marked.sort_unstable();
         marked
     }
 
-    /// Marks an object, or unmarks it.
+    /// Marks an object, or removes its mark.
     pub fn toggle_mark(&mut self, key: &Key) {
         if !self.marked.remove(key) && self.slots.contains_key(key) {
             self.marked.insert(key.clone());
@@ -647,7 +647,7 @@ impl Roster {
         self.filter_marks();
     }
 
-    /// Marks all shown rows.
+    /// Marks all rows that match the filter.
     pub fn mark_shown(&mut self) {
         let shown: Vec<Key> = self
             .shown
@@ -658,7 +658,7 @@ impl Roster {
         self.filter_marks();
     }
 
-    /// Marks these objects again, if they still exist.
+    /// Marks these objects if they have rows.
     pub fn mark_again(&mut self, keys: &[Key]) {
         let there = keys.iter().filter(|key| self.slots.contains_key(key));
         let there: Vec<Key> = there.cloned().collect();
@@ -666,13 +666,12 @@ impl Roster {
         self.filter_marks();
     }
 
-    /// Removes all marks.
     pub fn unmark(&mut self) {
         self.marked.clear();
         self.filter_marks();
     }
 
-    /// Filters again if the filter depends on marks.
+    /// Filters the rows again if the filter contains the term `marked`.
     fn filter_marks(&mut self) {
         if self.matcher.asks_for_marks() {
             self.show();

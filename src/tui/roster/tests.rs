@@ -4,8 +4,8 @@ use serde_json::json;
 use super::*;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Event, Source, World};
+use crate::filter::read;
 use crate::fixture::*;
-use crate::tui::filter::read;
 
 fn touched(source: Source, name: &str, component: &str) -> Touched {
     Touched {
@@ -33,7 +33,7 @@ fn fleet() -> (World, Roster) {
     (world, roster)
 }
 
-/// Changes a ReleasePin and notifies the roster.
+/// Changes a ReleasePin in the world and updates the roster; returns whether a row changed.
 fn apply(world: &mut World, roster: &mut Roster, pin: crate::api::ReleasePin) -> bool {
     let (name, component) = (
         pin.metadata.name.clone().unwrap(),
@@ -61,7 +61,7 @@ fn one_change_moves_one_row() {
         (Some(&key("bee")), Some(2))
     );
     assert_eq!(roster.totals().degraded, 1);
-    // The same object again is no change.
+    // Applying the same object again changes nothing.
     assert!(!apply(&mut world, &mut roster, broken));
     assert!(apply(
         &mut world,
@@ -127,7 +127,7 @@ fn filters_hide_rows_and_keep_marks() {
     assert_eq!(names(&roster), ["ant", "dog"]);
     roster.set_filter(read("held").filter);
     assert_eq!(roster.len(), 0);
-    // A row that now matches the filter appears.
+    // A row appears when its object starts to match the filter.
     let holds = json!([{"id": "a", "owner": "ana", "since": NOW, "until": "2026-11-17T15:00:00Z"}]);
     apply(
         &mut world,
@@ -135,7 +135,7 @@ fn filters_hide_rows_and_keep_marks() {
         held(pin("dog", "production", "v1"), holds),
     );
     assert_eq!(names(&roster), ["dog"]);
-    // A row whose hold expires disappears.
+    // A row disappears when its hold expires.
     assert_eq!(roster.next_expiry(), Some(at("15:00:00")));
     assert!(!roster.tick(&world, at("14:59:59")));
     assert!(roster.tick(&world, at("15:00:00")));
@@ -193,7 +193,8 @@ fn another_environment_makes_another_column() {
     assert_eq!(roster.columns().names().len(), 3);
     apply(&mut world, &mut roster, pin("ant", "attic", "v1"));
     assert_eq!(roster.columns().names().len(), 4);
-    // A listing of a shown kind rebuilds the rows; a listing of another kind changes nothing.
+    // A listing of a kind that the roster shows rebuilds its rows; a listing of another kind
+    // changes nothing.
     world.pins(Event::Listing);
     world.pins(Event::Listed);
     let list = |source| Touched {
@@ -235,7 +236,7 @@ fn releases_and_pins_follow_their_component() {
     assert_eq!(names(&releases), ["bee-v1", "cat-v1", "dog-v1"]);
 }
 
-/// Checks that a freshly built roster equals one that followed every event.
+/// Checks that a roster that followed every event equals a newly built roster.
 fn check(world: &World, roster: &Roster, filter: &Filter) {
     let mut fresh = Roster::new(roster.kind, Some("shop"), "ana");
     fresh.rebuild(world, now());
@@ -314,7 +315,8 @@ fn the_end_of_a_hold_reaches_every_row_of_its_component() {
     for (version, minute) in [("v1", 1), ("v2", 2), ("v3", 3)] {
         world.releases(Event::Applied(release("cart", version, minute)));
     }
-    // Until 15:00 a hold keeps v1 in development; then v3 is effective there, and staging is behind.
+    // A hold keeps v1 effective in development until 15:00. After that, v3 is effective there, and
+    // staging is behind.
     let holds = json!([
         {"id": "h", "owner": "mei", "since": at("09:00:00"), "until": at("15:00:00"), "release": "cart-v1"},
     ]);

@@ -1,4 +1,5 @@
-//! Prepares a repository for a plan, pushes a branch, and watches the state of the work tree.
+//! Git work for the UI: prepares a repository for a plan, pushes the branch, and watches the state
+//! of the work tree.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,28 +7,28 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Session;
+use crate::effect::{Answer, Refused, WorkTree};
+use crate::model::Event;
 use crate::subjects::release_pin::repository::{Commits, NotCommitted, Pushed};
 use crate::subjects::service::Command;
-use crate::tui::effect::{Answer, Refused, WorkTree};
-use crate::tui::model::Event;
 
-/// The shortest pause before bowline reads the state of the work tree again.
+/// The minimum pause before bowline reads the state of the work tree again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The pause is this many times as long as the reading took.
+/// The pause is at least this many times as long as the last read took.
 const SHARE: u32 = 20;
 
 impl From<NotCommitted> for Refused {
     fn from(error: NotCommitted) -> Self {
         Self {
             why: vec![error.to_string()],
-            hints: error.hint().into_iter().collect(),
+            hints: error.hints(),
             ..Self::default()
         }
     }
 }
 
-/// Prepares the repository for a plan: reads all files, and cleans up after an interrupted action. Returns a
-/// message about this action; None if there was none.
+/// Prepares the repository for a plan: reads all files, and cleans up after an interrupted action.
+/// Returns a message about the interrupted action; None if there was none.
 pub(super) async fn begin(session: &Session, command: &Command) -> Result<Option<String>, Refused> {
     match Commits::of(&session.connection) {
         Some(commits) => Ok(commits.begin(command.before_plan(), false).await?),
@@ -35,7 +36,7 @@ pub(super) async fn begin(session: &Session, command: &Command) -> Result<Option
     }
 }
 
-/// Pushes the branch that receives the commits.
+/// Pushes the branch that receives the commits; fails if the target is not a repository.
 pub(super) async fn push(session: &Session, remote: Option<&str>) -> Result<Pushed, Refused> {
     match Commits::of(&session.connection) {
         Some(commits) => Ok(commits.push(remote).await?),
@@ -45,7 +46,7 @@ pub(super) async fn push(session: &Session, remote: Option<&str>) -> Result<Push
     }
 }
 
-/// Reads the state of the work tree; None if the target is a server, or if git fails.
+/// Reads the state of the work tree; None if the target is a server or if git fails.
 pub async fn look(session: &Session) -> Option<WorkTree> {
     let repository = session.connection.repository.clone()?;
     let looking = tokio::task::spawn_blocking(move || {
@@ -69,14 +70,14 @@ pub async fn look(session: &Session) -> Option<WorkTree> {
     }
 }
 
-/// Reads the state of the work tree now, and sends it.
+/// Reads the state of the work tree once, and sends it to the model.
 pub(super) async fn tell(session: &Session, events: &UnboundedSender<Event>) {
     if let Some(work_tree) = look(session).await {
         let _ = events.send(Event::Answer(0, Answer::WorkTree(Box::new(work_tree))));
     }
 }
 
-/// Sends the state of the work tree whenever it changes, until the session ends.
+/// Sends the state of the work tree to the model whenever it changes, until the session ends.
 pub(super) fn follow(session: &Arc<Session>, events: &UnboundedSender<Event>) {
     if session.connection.repository.is_none() {
         return;

@@ -1,4 +1,4 @@
-//! Computes comparisons in the background: reads and renders both sides, then computes the differences on a
+//! Computes comparisons in the background: reads and renders both sides, then compares them on a
 //! separate thread.
 
 use std::time::{Duration, Instant};
@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use super::Session;
 use crate::api::openchoreo::environment::Reach;
 use crate::connect::explain;
+use crate::effect::{Compare, Compared, Comparison, Half};
 use crate::engine::compare::{self, Side, Sides};
 use crate::engine::diff;
 use crate::subjects::matrix::named;
 use crate::subjects::release_pin::compare::{CompareError, Comparer};
 use crate::subjects::release_pin::revisions::{NoSubject, Subject};
-use crate::tui::effect::{Compare, Compared, Comparison, Half};
 
-/// The time limit for comparing lines; after it, whole blocks are compared.
+/// The time limit for comparing line by line. After it, bowline compares whole blocks of lines.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Computes a comparison, or returns the reason why that is impossible.
+/// Computes a comparison. The error is a message for the user.
 pub async fn compare(session: &Session, asked: Comparison) -> Result<Compare, String> {
     let mut notes = Vec::new();
     let sides = sides(session, &asked.what, &mut notes).await;
@@ -91,7 +91,7 @@ fn differences(sides: Sides, noise: bool, notes: Vec<String>) -> Compare {
     }
 }
 
-/// Returns the reason why a comparison is impossible, and the next step.
+/// Returns the message for the user: why the comparison failed, and the next step.
 fn said(error: &CompareError) -> String {
     match error {
         CompareError::Target(error) | CompareError::Subject(NoSubject::Target(error)) => {

@@ -1,5 +1,5 @@
-//! Reads one object as text: without the fields that the server maintains, with masked Secrets, and with
-//! packed content unpacked.
+//! Reads one object and formats it as YAML. It removes fields that the server maintains, masks
+//! Secrets, and unpacks compressed content.
 
 use kube::Api;
 use kube::api::DynamicObject;
@@ -11,14 +11,14 @@ use crate::api::bowline::audit::AuditEntry;
 use crate::api::openchoreo::release::Content;
 use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, labels};
 use crate::connect::explain;
+use crate::effect::Object;
 use crate::engine::diff;
 use crate::resolve::content;
-use crate::tui::effect::Object;
 
-/// The annotation in which `kubectl apply` stores its last configuration.
+/// The annotation in which `kubectl apply` stores the last applied configuration.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Reads an object and writes it as YAML.
+/// Reads an object, and returns it as YAML.
 pub(super) async fn describe(session: &Session, object: &Object) -> Result<String, String> {
     let (resource, name) = match object {
         Object::Release(name) => (ApiResource::erase::<Release>(&()), name),
@@ -34,7 +34,7 @@ pub(super) async fn describe(session: &Session, object: &Object) -> Result<Strin
     Ok(text(value))
 }
 
-/// Writes an object as readable YAML.
+/// Formats an object as YAML that is easy to read.
 fn text(mut object: Value) -> String {
     unpack(&mut object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -50,7 +50,7 @@ fn text(mut object: Value) -> String {
     bounded_yaml::write(&diff::masked(&object))
 }
 
-/// Replaces packed definitions by their content, where they can be read.
+/// Replaces compressed content by the original content. Keeps it compressed if it cannot be read.
 fn unpack(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -1,14 +1,14 @@
-//! Reads the revisions of a subject.
+//! Reads the revisions of a ReleasePin or a workload for the history screen.
 
 use super::Session;
 use crate::api::bowline::audit::ContentRef;
 use crate::connect::explain;
+use crate::effect::Place;
 use crate::engine::revisions::Revisions;
 use crate::subjects::matrix::named;
 use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
-use crate::tui::effect::Place;
 
-/// Reads the revisions of a subject, or returns the reason why that is impossible.
+/// Reads the revisions of a ReleasePin or a workload. The error is a message for the user.
 pub async fn revisions(session: &Session, place: &Place) -> Result<Revisions<Pinned>, String> {
     let connection = &session.connection;
     if let Some((subject, actions)) = named(&connection.namespace, &place.component) {

@@ -1,4 +1,4 @@
-//! Lists the namespaces that the user can switch to.
+//! Lists the namespaces for the completions of `:ns` and `:ctx`.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use crate::api::ReleasePin;
 use crate::connect::{Target, explain};
 use crate::engine::pages::{self, PAGE};
 
-/// Lists the namespaces of a cluster, or the namespaces of a store that have ReleasePins; the current one is
+/// Returns the namespaces that the user can switch to: all namespaces of a cluster, or the
+/// namespaces of an embedded store or repository that have ReleasePins. The current namespace is
 /// always included.
 pub(super) async fn namespaces(session: &Session) -> Result<Vec<String>, String> {
     let connection = &session.connection;

@@ -1,4 +1,4 @@
-//! Reads and verifies the audit trail; writes a timeline to a file.
+//! Reads and verifies the audit trail. Writes an exported timeline to a file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use super::Session;
 use crate::api::ReleasePin;
 use crate::api::bowline::audit::AuditEntry;
 use crate::connect::explain;
+use crate::effect::Record;
 use crate::engine::audit::{self, Finding};
 use crate::engine::pages::{self, PAGE};
 use crate::subjects::release_pin::kind::live;
 use crate::subjects::release_pin::repository::verify;
-use crate::tui::effect::Record;
 
-/// Reads all entries of the namespace, and verifies them against the ReleasePins.
+/// Reads all audit entries of the namespace, and verifies them against the ReleasePins.
 pub(super) async fn record(session: &Session) -> Result<Box<Record>, String> {
     let mut read = once(session).await?;
-    // A change and its entry are two writes, and the lists are two reads. A problem that a second read still
-    // finds is real.
+    // A change and its audit entry are two writes, and their lists are two reads, so the first read
+    // can miss one of them. Report a problem only if a second read finds it too.
     if !read.verdict.is_valid() {
         read = once(session).await?;
     }
@@ -33,8 +33,8 @@ async fn once(session: &Session) -> Result<Record, String> {
     let (pins, entries, problems) = read.map_err(|error| explain(&error))?;
     let mut verdict = match session.connection.repository.clone() {
         None => audit::verify(&live(&pins), &entries),
-        // In a repository the git log is the audit trail: there is no hash chain, and verification compares
-        // each commit message with its commit.
+        // In a repository, the git log is the audit trail. It has no hash chain; verification
+        // compares each commit message with its commit.
         Some(repository) => {
             let verifying = tokio::task::spawn_blocking(move || verify(&repository, None));
             let verified = verifying.await.map_err(|error| error.to_string())?;
@@ -45,14 +45,14 @@ async fn once(session: &Session) -> Result<Record, String> {
     Ok(Record { entries, verdict })
 }
 
-/// The ReleasePins, the entries, and the findings about entries that cannot be read.
+/// The ReleasePins, the audit entries, and a finding for each entry that cannot be parsed.
 type Stored = (Vec<ReleasePin>, Vec<AuditEntry>, Vec<Finding>);
 
 async fn stored(session: &Session) -> Result<Stored, kube::Error> {
     let (client, namespace) = (&session.connection.client, &session.connection.namespace);
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
-    // Read the ReleasePins before the entries. An entry is written after its change, so the other order would miss
-    // the entries of more changes.
+    // Read the ReleasePins before the audit entries. An entry is written after its change, so the
+    // other order would miss more entries.
     let pins = pages::all(&pins, ListParams::default(), PAGE).await?;
     let resource = ApiResource::erase::<AuditEntry>(&());
     let entries: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
@@ -64,7 +64,7 @@ async fn stored(session: &Session) -> Result<Stored, kube::Error> {
     Ok((pins, entries, problems))
 }
 
-/// Writes a text to a new file; fails if the file exists.
+/// Writes a text to a new file, and returns its absolute path. Fails if the file exists.
 pub(super) fn export(path: &Path, text: &str) -> Result<PathBuf, String> {
     let written = std::fs::File::create_new(path).and_then(|mut file| {
         file.write_all(text.as_bytes())?;

@@ -1,7 +1,8 @@
-//! The audit trail: one line per change, newest first, and whether the hash chain is intact.
+//! The audit screen: one row per audit entry, the newest first, and the result of verifying the
+//! hash chains.
 //!
-//! If the chain is broken, a bar across the screen names the entry. Enter opens an entry, with the entries
-//! before and after it.
+//! If a chain is broken, a bar at the top names the entry. Enter opens an entry with the entries
+//! before and after it in its chain.
 
 pub mod entry;
 mod view;
@@ -14,60 +15,59 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
 use super::{Handled, Screen, describe};
+use crate::action::Action;
 use crate::api::bowline::audit::{AuditEntry, COMPONENT, RELEASE_PIN};
 use crate::api::{labels, names};
+use crate::effect::{Answer, Compared, Comparison, Effect, Object, Place, Record, Ticket};
 use crate::engine::audit::{self, Finding, Span};
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
+use crate::filter::{Facts, Filter};
+use crate::model::{Level, Subject, TargetInfo, Turn};
+use crate::rows::{Row, Rows, page};
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Compared, Comparison, Effect, Object, Place, Record, Ticket};
-use crate::tui::filter::{Facts, Filter};
-use crate::tui::model::{Level, Subject, TargetInfo, Turn};
-use crate::tui::rows::{Row, Rows, page};
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
-/// The shortest time between two readings of the audit trail while ReleasePins change.
+/// The minimum time between two requests for the audit trail while ReleasePins change.
 const PAUSE: SignedDuration = SignedDuration::from_secs(5);
 
-/// The audit screen.
 #[derive(Debug)]
 pub struct State {
     ticket: Ticket,
-    /// The time of the last request.
+    /// The time of the last request for the audit trail.
     asked: Timestamp,
-    /// Whether the answer is still missing.
+    /// Whether the answer to the last request has not arrived yet.
     waits: bool,
-    /// Whether ReleasePins have changed since the request.
+    /// Whether a ReleasePin has changed since the last request.
     stale: bool,
     read: Option<Result<Arc<Whole>, String>>,
     rows: Rows<Shown>,
-    /// The file and the period of an export that waits for the audit trail.
+    /// The file and the period of an export that must wait until the audit trail is read.
     export: Option<(PathBuf, Span)>,
 }
 
-/// The audit trail as bowline read it.
+/// The audit trail as read from the target.
 #[derive(Debug)]
 struct Whole {
     record: Box<Record>,
-    /// The newest revision of each ReleasePin.
+    /// The newest revision of each ReleasePin, by its name.
     newest: BTreeMap<String, i64>,
 }
 
-/// One row.
+/// One row of the screen.
 #[derive(Debug)]
 struct Shown {
     row: audit::Row,
-    /// The component and the environment, in display form.
+    /// The component and the environment, as the screen shows them.
     place: String,
-    /// The component; displayed release names omit it.
+    /// The component. The screen omits it from release names.
     component: String,
     standing: Standing,
-    /// The ReleasePin and the revision to compare, if the entry is about a ReleasePin.
+    /// The cell and the revision to compare; None if the entry is not about a ReleasePin.
     moved: Option<(Place, i64)>,
 }
 
-/// The verification result of one entry.
+/// The result of verifying one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Whole,
@@ -76,7 +76,7 @@ enum Standing {
 }
 
 impl State {
-    /// Opens the screen, and requests the audit trail.
+    /// Opens the screen, and adds the effect that requests the audit trail.
     pub fn open(ticket: Ticket, now: Timestamp, effects: &mut Vec<Effect>) -> Self {
         effects.push(Effect::Record(ticket));
         Self {
@@ -90,8 +90,9 @@ impl State {
         }
     }
 
-    /// Returns the effect that writes a timeline to a file: the rows of a period that the filter keeps. If the
-    /// audit trail is not read yet, returns None, and the screen writes the file after the reading.
+    /// Returns the effect that writes a timeline to a file. The timeline contains the rows that
+    /// match the filter and lie in the period. Returns None if the audit trail is not read yet;
+    /// then the screen writes the file when the audit trail arrives.
     pub fn export(
         &mut self,
         path: PathBuf,
@@ -103,7 +104,7 @@ impl State {
             self.export = Some((path, span));
             return None;
         };
-        // The rows are newest first; a timeline starts with the oldest.
+        // The newest row is first here, but a timeline starts with the oldest entry.
         let rows: Vec<audit::Row> = self
             .rows
             .shown()
@@ -126,17 +127,14 @@ impl State {
         Some(Effect::Export(ticket, path, audit::markdown(&rows, &title)))
     }
 
-    /// Returns the filter.
     pub fn filter(&self) -> &Filter {
         self.rows.filter()
     }
 
-    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.rows.set_filter(filter);
     }
 
-    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -169,8 +167,8 @@ impl State {
         None
     }
 
-    /// Updates the screen after changes in the read model: a changed ReleasePin has an entry that is not read
-    /// yet.
+    /// A changed ReleasePin has a new audit entry, so this requests the audit trail again, but not
+    /// before the pause after the last request has ended.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         let Some(Ok(whole)) = &self.read else {
             return;
@@ -190,7 +188,6 @@ impl State {
         self.tick(turn);
     }
 
-    /// Updates the screen after time has passed.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         if self.stale && !self.waits && turn.now.duration_since(self.asked) >= PAUSE {
             self.ask(turn);
@@ -203,7 +200,6 @@ impl State {
         (self.asked, self.waits, self.stale) = (turn.now, true, false);
     }
 
-    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         let place = self.rows.selected().and_then(|shown| shown.moved.as_ref());
         match place {
@@ -216,12 +212,12 @@ impl State {
         }
     }
 
-    /// Returns the comparison for the change of the selected entry.
+    /// Returns the comparison of the selected entry's revision with the revision before; None
+    /// without such a revision.
     pub fn comparison(&self) -> Option<Comparison> {
         comparison(self.rows.selected()?.moved.as_ref()?)
     }
 
-    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         let Some(Ok(whole)) = &self.read else {
             return Vec::new();
@@ -248,7 +244,6 @@ impl State {
         parts
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         if self.rows.act(action, page(turn.size)) == Handled::Yes {
             return Handled::Yes;
@@ -302,7 +297,7 @@ impl State {
     }
 }
 
-/// Returns the comparison of a revision with the one before; None for the first revision.
+/// Returns the comparison of a revision with the revision before; None for revision 1.
 fn comparison((place, revision): &(Place, i64)) -> Option<Comparison> {
     (*revision > 1).then(|| Comparison {
         what: Compared::Revisions {
@@ -314,7 +309,7 @@ fn comparison((place, revision): &(Place, i64)) -> Option<Comparison> {
     })
 }
 
-/// Returns the rows of an audit trail, newest first.
+/// Builds the rows of the screen from the audit trail, the newest first.
 fn rows(record: &Record) -> Vec<Row<Shown>> {
     let entries: BTreeMap<&str, &AuditEntry> = record
         .entries
@@ -327,7 +322,7 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
         entries.map(str::to_owned).collect()
     };
     let broken = named(&record.verdict.problems);
-    // A missing entry has no row; instead, all rows of its chain show as broken.
+    // A missing entry has no row, so all rows of its chain are shown as broken.
     let chains: BTreeSet<&str> = record
         .verdict
         .problems
@@ -377,7 +372,8 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
     rows.collect()
 }
 
-/// Returns the cell of an entry about a ReleasePin; None if its labels do not match its subject.
+/// Returns the cell of an audit entry. None if the entry is not about a ReleasePin, or if its
+/// labels do not match its subject.
 fn place(entry: &AuditEntry) -> Option<Place> {
     let label = |name| entry.labels().get(name);
     let place = Place::new(label(labels::COMPONENT)?, label(labels::ENVIRONMENT)?);
@@ -386,7 +382,7 @@ fn place(entry: &AuditEntry) -> Option<Place> {
     (subject.kind == RELEASE_PIN && subject.name == name).then_some(place)
 }
 
-/// Returns the action of a row in words.
+/// Returns the action of a row as words, such as `mark bad`.
 fn word(row: &audit::Row) -> String {
     let camel = format!("{:?}", row.action);
     let mut word = String::new();

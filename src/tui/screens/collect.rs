@@ -1,23 +1,25 @@
-//! The preview of a garbage collection: all releases and snapshots, whether they can be deleted, and why not.
+//! The preview of a garbage collection: all releases and snapshots, and for each whether gc can
+//! delete it, or why not.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Handled, Scene, Screen, describe, is_bad};
+use crate::action::Action;
+use crate::effect::{Effect, Object};
 use crate::engine::plan::Asked;
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
+use crate::filter::Facts;
+use crate::model::{Level, Subject, TargetInfo, Turn};
+use crate::pen::Sheet;
+use crate::rows::{Row, Rows, page};
 use crate::subjects::release_pin::actions::gc::{self, Candidate, Gc};
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::{Effect, Object};
-use crate::tui::filter::Facts;
-use crate::tui::model::{Level, Subject, TargetInfo, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::{Row, Rows, page};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Sorted, Window, bad, cell};
+use crate::theme::Role;
+use crate::widgets::table::{self, Column, Line, MARGIN, Sorted, Window, bad, cell};
 
-/// The shortest time between two computations while objects change: each one checks all objects.
+/// The minimum time between two computations while objects change. Each computation checks all
+/// objects.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 const COLUMNS: &[Column] = &[
@@ -29,18 +31,19 @@ const COLUMNS: &[Column] = &[
     Column::new("WHY", 16, 90),
 ];
 
-/// The objects that a garbage collection at a given time would delete or keep.
+/// The releases and snapshots that a garbage collection would delete or keep at a given time.
 #[derive(Debug)]
 pub struct State {
     rows: Rows<Found>,
     sums: Sums,
-    /// The reason why there is no result; None if there is a result.
+    /// The reason why gc refuses to plan, for example because a release is lost; None if it does
+    /// not refuse.
     refused: Option<String>,
-    /// The time of the computation.
+    /// The time of the last computation.
     at: Timestamp,
-    /// Whether an object has changed since the computation.
+    /// Whether an object has changed since the last computation.
     stale: bool,
-    /// Whether to show only the objects that would be deleted.
+    /// Whether the screen shows only the objects that gc would delete.
     going: bool,
     order: By,
 }
@@ -51,24 +54,24 @@ struct Found {
     made: Timestamp,
 }
 
-/// The number and the total size in bytes, of the objects that would be deleted and of those that would stay.
+/// For the objects that gc would delete (`goes`) and keep (`stays`): their number, and their size
+/// in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     goes: (usize, u64),
     stays: (usize, u64),
 }
 
-/// The sort order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// The objects to delete first, in the order of the plan.
+    /// The objects to delete first, in the order in which gc deletes them.
     Fate,
     Size,
     Age,
 }
 
 impl State {
-    /// Computes which objects a garbage collection would delete now.
+    /// Opens the screen, and computes which objects a garbage collection would delete now.
     pub fn open(world: &World, target_info: &TargetInfo, now: Timestamp) -> Self {
         let mut state = Self {
             rows: Rows::default(),
@@ -136,30 +139,25 @@ impl State {
         self.rows.replace(rows);
     }
 
-    /// Returns the filter.
-    pub fn filter(&self) -> &crate::tui::filter::Filter {
+    pub fn filter(&self) -> &crate::filter::Filter {
         self.rows.filter()
     }
 
-    /// Sets the filter.
-    pub fn set_filter(&mut self, filter: crate::tui::filter::Filter) {
+    pub fn set_filter(&mut self, filter: crate::filter::Filter) {
         self.rows.set_filter(filter);
     }
 
-    /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, _: &[Touched], turn: &mut Turn<'_>) {
         self.stale = true;
         self.tick(turn);
     }
 
-    /// Updates the screen after time has passed.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         if self.stale && turn.now.duration_since(self.at) >= PAUSE {
             self.work_out(turn.world, turn.target_info, turn.now);
         }
     }
 
-    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         let Some(found) = self.rows.selected() else {
             return Subject::default();
@@ -175,7 +173,6 @@ impl State {
         }
     }
 
-    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         let (going, frees) = self.sums.goes;
         let (staying, kept) = self.sums.stays;
@@ -196,7 +193,6 @@ impl State {
         ]
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         if self.rows.act(action, page(turn.size)) == Handled::Yes {
             return Handled::Yes;
@@ -249,7 +245,6 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if self.stale
             && let Ok(at) = self.at.checked_add(PAUSE)

@@ -1,4 +1,5 @@
-//! One component: the release in each environment, and the revisions of the selected environment.
+//! The component screen: the release of a component in each environment, and the revisions in the
+//! selected environment.
 //!
 //! Left and right select an environment, up and down select a revision.
 
@@ -8,14 +9,13 @@ use std::sync::Arc;
 
 use super::Handled;
 use super::history::History;
+use crate::action::Action;
+use crate::effect::{Answer, Place, Ticket};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source};
+use crate::model::{Subject, Turn};
 use crate::subjects::release_pin::matrix::Columns;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Place, Ticket};
-use crate::tui::model::{Subject, Turn};
 
-/// A component and its environments.
 #[derive(Debug)]
 pub struct State {
     component: Key,
@@ -25,7 +25,8 @@ pub struct State {
 }
 
 impl State {
-    /// Opens a component at an environment; the default is the first environment in which it is deployed.
+    /// Opens a component with this environment selected. Without `environment`, selects the first
+    /// environment in which the component is deployed.
     pub fn open(component: Arc<str>, environment: Option<Arc<str>>, turn: &mut Turn<'_>) -> Self {
         let namespace = &turn.target_info.namespace;
         let columns = Columns::of(turn.world, Some(namespace));
@@ -51,22 +52,18 @@ impl State {
         }
     }
 
-    /// Returns the revisions of the selected environment.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Returns the revisions of the selected environment, to filter them.
     pub fn history_mut(&mut self) -> &mut History {
         &mut self.history
     }
 
-    /// Returns the title in the path of open screens.
     pub fn title(&self) -> String {
         self.component.name.to_string()
     }
 
-    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         Subject {
             components: vec![Arc::clone(&self.component.name)],
@@ -75,7 +72,6 @@ impl State {
         }
     }
 
-    /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         let is_of = |source: Source| touched.iter().any(|one| one.source == source);
         let fresh = touched.is_empty() || touched.iter().any(|one| one.key.is_none());
@@ -90,12 +86,11 @@ impl State {
         }
     }
 
-    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(&mut self, ticket: Ticket, answer: Answer, _: &mut Turn<'_>) -> Option<Answer> {
         self.history.answer(ticket, answer)
     }
 
-    /// Selects an environment, and requests its revisions.
+    /// Selects the environment of a column, and requests its revisions.
     fn go(&mut self, column: usize, turn: &mut Turn<'_>) {
         let last = self.columns.names().len().saturating_sub(1);
         self.column = column.min(last);
@@ -111,7 +106,6 @@ impl State {
         }
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match action {
             Action::Left => self.go(self.column.saturating_sub(1), turn),

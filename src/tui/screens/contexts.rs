@@ -1,17 +1,17 @@
-//! The contexts, and the namespaces of the current context: the targets to switch to, and whether they are
-//! read-only.
+//! The contexts screen: the contexts of the kubeconfig and the namespaces of the current context.
+//! The user switches to them here. The screen also shows which of them are read-only.
 
 use super::{Handled, Scene};
+use crate::action::Action;
 use crate::connect::Known;
+use crate::effect::{Answer, Destination, Effect, Ticket};
+use crate::filter::{Facts, Filter};
+use crate::model::{Level, ScreenRequest, TargetInfo, Turn};
+use crate::pen::Sheet;
+use crate::rows::{Row, Rows, page};
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Destination, Effect, Ticket};
-use crate::tui::filter::{Facts, Filter};
-use crate::tui::model::{Level, ScreenRequest, TargetInfo, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::{Row, Rows, page};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, cell};
+use crate::theme::Role;
+use crate::widgets::table::{self, Cell, Column, Line, MARGIN, Window, cell};
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 90),
@@ -22,14 +22,13 @@ const COLUMNS: &[Column] = &[
     Column::new("USER", 6, 50),
 ];
 
-/// The contexts of the kubeconfig, and the namespaces of the current context.
 #[derive(Debug)]
 pub struct State {
     rows: Rows<Place>,
     ticket: Ticket,
 }
 
-/// A context or namespace to switch to.
+/// A row: a context or a namespace to switch to.
 #[derive(Debug)]
 enum Place {
     Context(Known),
@@ -66,7 +65,7 @@ impl Place {
 }
 
 impl State {
-    /// Lists the contexts with the cursor on the current one, and requests the namespaces.
+    /// Opens the screen with the current context selected, and requests the namespaces.
     pub fn open(target_info: &TargetInfo, ticket: Ticket, effects: &mut Vec<Effect>) -> Self {
         effects.push(Effect::Namespaces(ticket));
         let mut state = Self {
@@ -78,7 +77,7 @@ impl State {
         state
     }
 
-    /// Rebuilds the rows: the namespaces stand below the current context.
+    /// Rebuilds the rows. The namespaces follow the current context.
     fn lay(&mut self, target_info: &TargetInfo, namespaces: Vec<String>) {
         let mut places: Vec<Place> = Vec::new();
         let mut below = None;
@@ -94,7 +93,6 @@ impl State {
             .replace(places.into_iter().map(Place::row).collect());
     }
 
-    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -118,17 +116,14 @@ impl State {
         }
     }
 
-    /// Returns the filter.
     pub fn filter(&self) -> &Filter {
         self.rows.filter()
     }
 
-    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.rows.set_filter(filter);
     }
 
-    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         let contexts = || {
             self.rows.all().filter_map(|place| match place {
@@ -151,7 +146,6 @@ impl State {
         parts
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         if self.rows.act(action, page(turn.size)) == Handled::Yes {
             return Handled::Yes;
@@ -193,7 +187,6 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let target_info = &scene.model.target_info;
         let height = usize::from(sheet.height().saturating_sub(1));
@@ -225,7 +218,7 @@ impl State {
     }
 }
 
-/// Returns whether a row is the current context or namespace.
+/// Returns whether a row is the current context or the current namespace.
 fn is_here(place: &Place, target_info: &TargetInfo) -> bool {
     match place {
         Place::Context(known) => known.name == target_info.name,
@@ -233,7 +226,7 @@ fn is_here(place: &Place, target_info: &TargetInfo) -> bool {
     }
 }
 
-/// Returns the cells of a row.
+/// Returns the table cells of a row.
 fn cells(place: &Place, target_info: &TargetInfo, here: &str) -> Vec<Cell> {
     let is_here = is_here(place, target_info);
     let (sign, role) = match is_here {
@@ -260,7 +253,7 @@ fn cells(place: &Place, target_info: &TargetInfo, here: &str) -> Vec<Cell> {
     ]
 }
 
-/// Returns whether a context allows writes, in words.
+/// Returns the text that says whether a context allows writes.
 fn writes(known: &Known) -> (&'static str, Role) {
     match (known.readonly, known.protected) {
         (true, _) => ("read-only", Role::Warning),

@@ -1,24 +1,25 @@
-//! One object as YAML: without the fields that the server maintains, with masked Secrets and unpacked
-//! content. `/` searches; `n` and `N` go to the next and previous match. Web addresses are links, and so is a
-//! commit beside its repository.
+//! The describe screen: one object as YAML, without the fields that the server maintains, with
+//! masked Secrets and unpacked content.
+//!
+//! The filter key starts a search, and keys go to the next and previous match. Web addresses are
+//! links. A commit id is a link if a line above names its repository.
 
 use std::collections::BTreeMap;
 
 use super::list::kubectl_get;
 use super::{Handled, Scene};
+use crate::action::{Action, Mode};
 use crate::api::openchoreo::release::Revision;
+use crate::effect::{Answer, Effect, Object, Ticket};
 use crate::engine::world::{Key, World};
+use crate::filter::{Facts, Filter, Matcher};
+use crate::model::{Level, Subject, TargetInfo, Turn};
+use crate::pen::Sheet;
+use crate::rows::page;
 use crate::text;
 use crate::text::quoted;
-use crate::tui::action::{Action, Mode};
-use crate::tui::effect::{Answer, Effect, Object, Ticket};
-use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::model::{Level, Subject, TargetInfo, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::page;
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
-/// An object shown as text.
 #[derive(Debug)]
 pub struct State {
     object: Object,
@@ -28,11 +29,11 @@ pub struct State {
     /// The index of the first visible line.
     top: usize,
     filter: Filter,
-    /// The numbers of the lines that match the search.
+    /// The indexes of the lines that match the search.
     found: Vec<usize>,
-    /// The position of the current match in `found`.
+    /// The index in `found` of the current match.
     hit: usize,
-    /// The web addresses of commits, by line.
+    /// The web address of a commit, by the index of the line that names it.
     commits: BTreeMap<usize, String>,
 }
 
@@ -44,7 +45,7 @@ enum Text {
 }
 
 impl State {
-    /// Opens an object, and requests its text.
+    /// Opens the screen for an object, and requests its text.
     pub fn open(object: Object, turn: &mut Turn<'_>) -> Self {
         let ticket = turn.ticket();
         turn.effects.push(Effect::Describe(ticket, object.clone()));
@@ -61,12 +62,10 @@ impl State {
         }
     }
 
-    /// Returns the title in the path of open screens.
     pub fn title(&self) -> String {
         name(&self.object).to_owned()
     }
 
-    /// Returns the objects that an action applies to.
     pub fn subject(&self, world: &World) -> Subject {
         let key = |name: &str| Key::new(&self.namespace, name);
         match &self.object {
@@ -90,7 +89,6 @@ impl State {
         .unwrap_or_default()
     }
 
-    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(&mut self, ticket: Ticket, answer: Answer) -> Option<Answer> {
         match answer {
             Answer::Described(described) if ticket == self.ticket => {
@@ -110,12 +108,13 @@ impl State {
         }
     }
 
-    /// Returns the search.
+    /// Returns the search, as a filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Starts a search, and goes to the first match from the current line on.
+    /// Starts a search, and goes to the next match from the first visible line on, or else to the
+    /// first match.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
         let Text::Lines(lines) = &self.text else {
@@ -140,7 +139,6 @@ impl State {
         self.top = here.map_or(self.top, |at| at.saturating_sub(2));
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let page = page(turn.size);
         let last = match &self.text {
@@ -189,7 +187,6 @@ impl State {
         Handled::Yes
     }
 
-    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         match &self.text {
             Text::Lines(lines) => {
@@ -203,7 +200,6 @@ impl State {
         }
     }
 
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, _: &Scene<'_>) {
         let lines = match &self.text {
             Text::Lines(lines) => lines,
@@ -213,7 +209,7 @@ impl State {
             }
             Text::Failed(why) => {
                 let width = usize::from(sheet.width().saturating_sub(4));
-                for (row, line) in (1..).zip(crate::tui::widgets::wrap(why, width)) {
+                for (row, line) in (1..).zip(crate::widgets::wrap(why, width)) {
                     sheet.line(row).skip(3).put(&line, Role::Error);
                 }
                 return;
@@ -243,7 +239,7 @@ impl State {
     }
 }
 
-/// Splits a line of YAML into the key, with its colon, and the rest; None if the line has no key.
+/// Splits a line of YAML after the key and its colon; None if the line has no key.
 fn key(line: &str) -> Option<(&str, &str)> {
     let bare = line.trim_start_matches([' ', '-']);
     let indent = line.len() - bare.len();
@@ -257,8 +253,8 @@ fn key(line: &str) -> Option<(&str, &str)> {
     is_name.then(|| line.split_at(indent + length + 1))
 }
 
-/// Finds the lines that name a commit, below a line that names its repository. Returns the web addresses of the
-/// commits, by line.
+/// Finds the lines that name a commit next to its repository. Returns the web address of each
+/// commit, by the index of its line.
 fn commits(lines: &[String]) -> BTreeMap<usize, String> {
     let value = |line: &str, name: &str| {
         let (key, value) = key(line)?;
@@ -291,7 +287,7 @@ fn name(object: &Object) -> &str {
     }
 }
 
-/// Returns the command line that shows the same object.
+/// Returns the command line that shows the same object as text.
 pub(super) fn command_line(object: &Object, target_info: &TargetInfo) -> String {
     match object {
         Object::Release(name) => {

@@ -1,7 +1,7 @@
-//! The diff: the objects of two sides, side by side or unified.
+//! The diff screen: the differences of two sides, side by side or unified.
 //!
-//! The screen shows the state at the time of the reading and does not follow later changes. The reader masks
-//! Secrets before this module gets the objects.
+//! The screen shows both sides as they were when the runner read them, and does not follow later
+//! changes. Secrets are masked before this module receives the objects.
 
 mod rows;
 mod view;
@@ -12,40 +12,42 @@ use jiff::Timestamp;
 
 use self::rows::{Count, Folds, Row, Rows};
 use super::Handled;
+use crate::action::Action;
+use crate::effect::{Answer, Compare, Compared, Comparison, Effect, Place, Ticket};
 use crate::engine::diff::Diff;
 use crate::engine::world::{Key, World};
+use crate::model::{Level, Subject, Turn};
 use crate::subjects::release_pin::matrix::{self, Columns};
 use crate::subjects::workload;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Compare, Compared, Comparison, Effect, Place, Ticket};
-use crate::tui::model::{Level, Subject, Turn};
-use crate::tui::widgets::scrolled;
+use crate::widgets::scrolled;
 
-/// The number of equal lines around a change in copied text.
+/// The number of unchanged lines around a change in copied text.
 const COPIED: usize = 3;
-/// The number of columns by which a key scrolls long lines.
+/// The number of columns by which a key press scrolls long lines.
 const SHIFT: usize = 16;
 
-/// A comparison, while it is read and afterwards.
+/// The state of the diff screen.
 #[derive(Debug)]
 pub struct State {
-    /// The requested comparison; None if the caller passed a finished one, which cannot be read again.
+    /// The comparison that the screen requested; None if the caller passed a finished one, which
+    /// cannot be read again.
     asked: Option<Compared>,
-    /// The component and the environment of the comparison; None for two releases.
+    /// The cell of the comparison; None if it compares two releases.
     place: Option<Place>,
     ticket: Ticket,
-    /// Whether noise is shown.
+    /// Whether the diff includes noise.
     noise: bool,
-    /// Whether to show the sides side by side; None until the user chooses.
+    /// Whether to show the sides side by side. None until the user chooses; then the width decides.
     split: Option<bool>,
     stage: Stage,
-    /// Whether the comparison is being read again.
+    /// Whether the screen has requested the comparison again, and the answer has not arrived.
     again: bool,
     cursor: usize,
     first: usize,
-    /// The number of columns by which long lines are scrolled.
+    /// The number of columns by which long lines are scrolled to the left.
     shift: usize,
-    /// The past time at which both sides were effective; None if the comparison is about the present.
+    /// The past time at which both sides were effective; None if the comparison is about the
+    /// present.
     as_of: Option<Timestamp>,
 }
 
@@ -56,7 +58,7 @@ enum Stage {
     Shown(Box<Shown>),
 }
 
-/// The finished comparison, in one layout.
+/// A finished comparison and its rows in one layout.
 #[derive(Debug)]
 struct Shown {
     compare: Compare,
@@ -80,14 +82,14 @@ impl Shown {
     }
 }
 
-/// The sizes of the parts, for one size of the screen.
+/// The layout of the screen for a terminal size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Frame {
-    /// The number of rows for the title.
+    /// The number of rows of the title.
     title: u16,
-    /// The width of the list of objects; 0 if it does not fit.
+    /// The width of the list of objects, in columns; 0 if there is no room for the list.
     list: u16,
-    /// Whether the sides are side by side.
+    /// Whether the two sides are side by side.
     split: bool,
 }
 
@@ -106,14 +108,14 @@ impl Frame {
         }
     }
 
-    /// Returns the number of visible rows of the diff.
+    /// Returns the number of rows that show the diff itself.
     fn rows(self, height: u16) -> usize {
         usize::from(height.saturating_sub(self.title + 1))
     }
 }
 
 impl State {
-    /// Opens a comparison, and requests it.
+    /// Opens the screen, and requests the comparison.
     pub fn open(asked: Compared, turn: &mut Turn<'_>) -> Self {
         let place = asked.place();
         let mut state = Self::empty(place, Some(asked));
@@ -121,7 +123,7 @@ impl State {
         state
     }
 
-    /// Shows a finished comparison.
+    /// Opens the screen with a finished comparison.
     pub fn given(compare: Compare, place: Option<Place>, turn: &mut Turn<'_>) -> Self {
         let mut state = Self::empty(place, None);
         state.show(compare, turn.size);
@@ -144,7 +146,7 @@ impl State {
         }
     }
 
-    /// Records that both sides were effective at a past time.
+    /// Marks the comparison as one of a past time, at which both sides were effective.
     pub fn at_past(self, at: Timestamp) -> Self {
         Self {
             as_of: Some(at),
@@ -152,7 +154,8 @@ impl State {
         }
     }
 
-    /// Returns the past time at which both sides were effective; None if the comparison is about the present.
+    /// Returns the past time at which both sides were effective; None if the comparison is about
+    /// the present.
     pub fn as_of(&self) -> Option<Timestamp> {
         self.as_of
     }
@@ -175,7 +178,7 @@ impl State {
     fn show(&mut self, compare: Compare, size: (u16, u16)) {
         let frame = frame(size, self.split);
         let shown = Shown::new(compare, frame.split);
-        // After a new reading, the cursor stays on its object.
+        // If the comparison was read again, the cursor stays on its object.
         let object = match &self.stage {
             Stage::Shown(before) => before.rows.rows.get(self.cursor).and_then(|row| {
                 let object = before.compare.diff.objects.get(row.object())?;
@@ -196,7 +199,6 @@ impl State {
         self.follow(size);
     }
 
-    /// Returns the component and the environment of the comparison.
     pub fn subject(&self) -> Subject {
         let place = self.place.as_ref();
         Subject {
@@ -209,7 +211,6 @@ impl State {
         }
     }
 
-    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -228,7 +229,6 @@ impl State {
         }
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         self.lay_out(turn.size);
         let Stage::Shown(shown) = &mut self.stage else {
@@ -283,7 +283,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Goes to the next or previous hunk or object.
+    /// Moves the cursor to the next or previous hunk or object.
     fn jump(&mut self, action: Action, page: usize, turn: &mut Turn<'_>) {
         let Stage::Shown(shown) = &self.stage else {
             return;
@@ -302,13 +302,13 @@ impl State {
             return;
         };
         self.cursor = row;
-        // If the row was not visible, show some rows before it too.
+        // If the target row was not visible, also show some rows above it.
         if !(self.first..self.first + page).contains(&row) {
             self.first = row.saturating_sub(page / 3);
         }
     }
 
-    /// Folds or unfolds the object or the lines under the cursor.
+    /// Folds or unfolds the object, or the run of unchanged lines, under the cursor.
     fn fold(&mut self) {
         let Stage::Shown(shown) = &mut self.stage else {
             return;
@@ -354,7 +354,7 @@ impl State {
         self.ask(turn);
     }
 
-    /// Computes the rows again if a new size of the screen changes the layout.
+    /// Computes the rows again if the terminal size requires the other layout.
     fn lay_out(&mut self, size: (u16, u16)) {
         let split = frame(size, self.split).split;
         if let Stage::Shown(shown) = &mut self.stage
@@ -369,7 +369,7 @@ impl State {
         }
     }
 
-    /// Keeps the cursor within the rows, and scrolls so that its row is visible.
+    /// Keeps the cursor inside the rows, and scrolls until its row is visible.
     fn follow(&mut self, size: (u16, u16)) {
         let Stage::Shown(shown) = &self.stage else {
             return;
@@ -380,14 +380,14 @@ impl State {
         self.first = scrolled(self.first, self.cursor, height, count);
     }
 
-    /// Adapts to a new size of the screen.
+    /// Updates the layout and the scroll position after the terminal changed its size.
     pub fn resized(&mut self, size: (u16, u16)) {
         self.lay_out(size);
         self.follow(size);
     }
 }
 
-/// Returns the number of rows between the header and the footer.
+/// Returns the number of terminal rows between the header and the footer.
 fn body((_, height): (u16, u16)) -> u16 {
     height.saturating_sub(3)
 }
@@ -396,7 +396,7 @@ fn frame(size: (u16, u16), chosen: Option<bool>) -> Frame {
     Frame::of(size.0, body(size), chosen)
 }
 
-/// Joins the differences of several changes.
+/// Joins several diffs into one.
 pub fn together<'d>(diffs: impl Iterator<Item = &'d Diff>) -> Diff {
     let mut all = Diff {
         objects: Vec::new(),
@@ -409,8 +409,8 @@ pub fn together<'d>(diffs: impl Iterator<Item = &'d Diff>) -> Diff {
     all
 }
 
-/// Returns the default comparison of a cell: with the environment before it; if there is none, with the last
-/// good revision; otherwise with the live objects.
+/// Returns the comparison that the diff key makes for a cell: with the environment before; if there
+/// is none, with the last good revision; if there is none, with the live objects.
 pub fn of_place(
     world: &World,
     namespace: &str,

@@ -1,18 +1,18 @@
-//! The help: all commands, and all keys of the screen from which the user opened the help. Typing narrows the
-//! list; enter runs the selected line.
+//! The help screen: all commands, and all keys of the screen below. Typed text filters the list;
+//! enter runs the selected line.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::plan::PlanKey;
 use super::{Handled, Scene};
-use crate::tui::action::{Action, Mode};
-use crate::tui::filter::{self, Facts};
-use crate::tui::keymap::Keymap;
-use crate::tui::model::{ScreenRequest, Turn};
-use crate::tui::pen::{Glyphs, Sheet, UNICODE};
-use crate::tui::rows::{Row, Rows, page};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+use crate::action::{Action, Mode};
+use crate::filter::{self, Facts};
+use crate::keymap::Keymap;
+use crate::model::{ScreenRequest, Turn};
+use crate::pen::{Glyphs, Sheet, UNICODE};
+use crate::rows::{Row, Rows, page};
+use crate::theme::Role;
+use crate::widgets::table::{self, Column, Line, MARGIN, Window, cell};
 
 const COLUMNS: &[Column] = &[
     Column::new("KEYS", 9, 100),
@@ -21,7 +21,7 @@ const COLUMNS: &[Column] = &[
     Column::new("WHERE", 7, 40),
 ];
 
-/// The filter terms; no key runs them.
+/// The filter terms with their descriptions. No key runs them.
 const FILTERS: &[(&str, &str)] = &[
     (
         "/word",
@@ -53,7 +53,7 @@ const FILTERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The symbols of the matrix and of the lists.
+/// The symbols in the matrix and in lists, with their meanings.
 const SYMBOLS: &[(Symbol, &str)] = &[
     (|glyphs| glyphs.ready, "ready"),
     (|glyphs| glyphs.progressing, "the rollout is not finished"),
@@ -75,7 +75,6 @@ const SYMBOLS: &[(Symbol, &str)] = &[
 
 type Symbol = fn(&Glyphs) -> &'static str;
 
-/// The keys and commands, and the typed search.
 #[derive(Debug)]
 pub struct State {
     of: String,
@@ -86,7 +85,7 @@ pub struct State {
 #[derive(Debug)]
 struct Item {
     keys: String,
-    /// A symbol of the matrix; the terminal decides how it looks.
+    /// The symbol that the row explains, from the character set of the terminal.
     symbol: Option<Symbol>,
     about: String,
     name: String,
@@ -102,8 +101,8 @@ enum Runs {
 }
 
 impl State {
-    /// Lists the keys of a screen, by its title and modes, without the actions that the screen lacks. For a plan,
-    /// only the keys that apply now.
+    /// Opens the help for a screen with this title and these modes. Leaves out the actions for
+    /// which `lacks` returns true. For a plan, lists only its current keys.
     pub fn open(
         of: String,
         keymap: &Keymap,
@@ -113,7 +112,7 @@ impl State {
     ) -> Self {
         let mut items: Vec<Item> = Vec::new();
         for (at, mode) in modes.iter().enumerate() {
-            // A key that an earlier mode hides is listed with that mode.
+            // If an earlier mode hides a key, the key is listed only with the earlier mode.
             let mode_and_earlier = modes.get(..=at).unwrap_or_default();
             let earlier = modes.get(..at).unwrap_or_default();
             let hidden = keymap.listing(earlier).len();
@@ -145,7 +144,7 @@ impl State {
                 }
             }
         }
-        for (name, arguments, about) in crate::tui::commands::listing() {
+        for (name, arguments, about) in crate::commands::listing() {
             items.push(Item {
                 keys: format!(":{name} {arguments}").trim_end().to_owned(),
                 symbol: None,
@@ -189,7 +188,7 @@ impl State {
         }
     }
 
-    /// Returns the name of the screen and the number of found lines, for the line under the header.
+    /// Returns the title of the screen that the help is about, and the number of matching lines.
     pub fn totals(&self) -> Vec<(String, Role)> {
         vec![
             (format!("of the {} screen", self.of), Role::Muted),
@@ -200,7 +199,7 @@ impl State {
         ]
     }
 
-    /// Handles a key that types text.
+    /// Adds a typed character to the search, or removes the last one.
     pub fn key(&mut self, key: KeyEvent) -> Handled {
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
         match key.code {
@@ -215,7 +214,6 @@ impl State {
         Handled::Yes
     }
 
-    /// Inserts pasted text.
     pub fn paste(&mut self, text: &str) -> Handled {
         self.typed += &crate::text::line(text);
         self.narrow();
@@ -223,7 +221,7 @@ impl State {
     }
 
     fn narrow(&mut self) {
-        // The search takes the text literally, because a key can be any symbol.
+        // The search takes the text literally, because a user searches for keys such as `/` or `!`.
         let words = self.typed.split_whitespace();
         let terms = words.map(|word| filter::Term::new(filter::Ask::Word(word.to_owned())));
         self.rows.set_filter(filter::Filter {
@@ -231,7 +229,6 @@ impl State {
         });
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match action {
             Action::Back if !self.typed.is_empty() => {
@@ -257,7 +254,6 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let caret = sheet.glyphs.caret;
         let mut pen = sheet.line(0);
@@ -277,7 +273,7 @@ impl State {
             .into_iter()
             .map(|(selected, item)| {
                 let keys = item.symbol.map(|symbol| symbol(below.glyphs));
-                // An action that is refused stays in the list, dimmed, with the reason.
+                // An action that is not allowed stays in the list, dimmed and with the reason.
                 let refused = match item.runs {
                     Runs::Action(action) if action.plans() => unwritable,
                     _ => None,
@@ -313,7 +309,7 @@ impl State {
     }
 }
 
-/// Names the screens to which a mode applies.
+/// Returns the name of the screens to which a mode applies.
 fn place(mode: Mode) -> &'static str {
     match mode {
         Mode::Global => "everywhere",

@@ -1,46 +1,47 @@
-//! The revisions of a ReleasePin, as the component screen and the revisions screen list them: newest first,
-//! with the gaps between them. The cursor stays on its revision when a new one arrives.
+//! The list of revisions in the component screen and the revisions screen, the newest first, with
+//! the gaps between them. The cursor stays on its revision when a new revision arrives.
 
 mod view;
 
 use jiff::Timestamp;
 
 use super::{Handled, Screen, diff};
+use crate::action::Action;
 use crate::api::choreo::rendered::Health;
 use crate::api::openchoreo::release::Verdict;
+use crate::effect::{Answer, Compared, Effect, Place, Ticket};
 use crate::engine::revisions::{Revision, Revisions, Row};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::filter::{Facts, Filter, Matcher};
+use crate::from_keys;
+use crate::model::{Level, ScreenRequest, Turn};
+use crate::screens::matrix::pane::word;
 use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::revisions::{Made, Pinned};
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::service::Command;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
-use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::from_keys;
-use crate::tui::model::{Level, ScreenRequest, Turn};
-use crate::tui::screens::matrix::pane::word;
 
-/// The revisions of a ReleasePin, with a selection.
+/// The revisions of one ReleasePin or workload, with a cursor and marks.
 #[derive(Debug)]
 pub struct History {
-    /// The component and the environment.
+    /// The cell of the ReleasePin.
     pub place: Place,
     ticket: Ticket,
-    /// The state of the ReleasePin at the time of the request.
+    /// The state of the ReleasePin at the time of the last request; None if it did not exist.
     seen: Option<Seen>,
     found: Found,
-    /// The number of the selected revision; for a gap, its last number.
+    /// The number of the selected revision. If a gap is selected, the last number in the gap.
     selected: Option<i64>,
-    /// The numbers of the marked revisions, the newest mark last; at most two.
+    /// The numbers of the marked revisions, at most two, in the order of marking.
     marked: Vec<i64>,
     filter: Filter,
 }
 
-/// The state of a ReleasePin that decides whether its revisions must be read again.
+/// The state of a ReleasePin. If it differs from the last request, the revisions must be read
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     uid: Box<str>,
@@ -57,7 +58,7 @@ enum Found {
 }
 
 impl History {
-    /// Requests the revisions of a ReleasePin.
+    /// Creates the list for a cell, and requests its revisions.
     pub fn open(place: Place, turn: &mut Turn<'_>) -> Self {
         let mut history = Self {
             place,
@@ -72,12 +73,12 @@ impl History {
         history
     }
 
-    /// Selects a revision, also while the revisions are loading.
+    /// Selects a revision by its number. Also works before the revisions are loaded.
     pub fn select_revision(&mut self, number: i64) {
         self.selected = Some(number);
     }
 
-    /// Requests the revisions again if the ReleasePin has changed.
+    /// Requests the revisions again if the ReleasePin has changed since the last request.
     pub fn ask(&mut self, turn: &mut Turn<'_>) {
         let seen = self.see(turn.world, &turn.target_info.namespace);
         if seen.is_none() {
@@ -88,7 +89,7 @@ impl History {
             );
             self.found = Found::Failed(words);
             self.seen = None;
-            // A pending answer is about the deleted ReleasePin.
+            // Ignore the answer to an open request, because it describes the deleted ReleasePin.
             self.ticket = 0;
             return;
         }
@@ -120,7 +121,6 @@ impl History {
         })
     }
 
-    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(&mut self, ticket: Ticket, answer: Answer) -> Option<Answer> {
         match answer {
             Answer::Revisions(found) if ticket == self.ticket => {
@@ -134,7 +134,8 @@ impl History {
         }
     }
 
-    /// Returns whether changed objects may belong to this subject.
+    /// Returns whether one of the changed objects may belong to this subject, so that
+    /// [`History::ask`] is needed.
     pub fn concerns(&self, touched: &[Touched]) -> bool {
         let is_own = |one: &Touched| {
             one.source == Source::RELEASE_PINS
@@ -143,17 +144,15 @@ impl History {
         touched.iter().any(is_own)
     }
 
-    /// Returns the filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
     }
 
-    /// Returns all rows, newest first.
+    /// Returns all rows, the newest first, including rows that the filter hides.
     fn all(&self) -> impl Iterator<Item = &Row<Pinned>> {
         let rows = match &self.found {
             Found::Known(revisions) => revisions.rows.as_slice(),
@@ -162,7 +161,7 @@ impl History {
         rows.iter().rev()
     }
 
-    /// Returns the rows that the filter keeps, newest first.
+    /// Returns the rows that match the filter, the newest first.
     fn rows(&self) -> impl Iterator<Item = &Row<Pinned>> {
         let matcher = Matcher::new(&self.filter, &[]);
         let everything = self.filter.is_empty();
@@ -170,7 +169,7 @@ impl History {
             .filter(move |row| everything || matcher.keeps(&facts(row), false))
     }
 
-    /// Returns the position of the selected row.
+    /// Returns the position of the selected row among the rows that match the filter.
     fn position(&self) -> usize {
         let at = self
             .selected
@@ -178,12 +177,11 @@ impl History {
         at.unwrap_or_default()
     }
 
-    /// Returns the selected row.
     fn row(&self) -> Option<&Row<Pinned>> {
         self.rows().nth(self.position())
     }
 
-    /// Returns the selected revision; None for a gap.
+    /// Returns the selected revision; None if a gap is selected.
     pub fn revision(&self) -> Option<&Revision<Pinned>> {
         match self.row()? {
             Row::Known(revision) => Some(revision),
@@ -191,8 +189,9 @@ impl History {
         }
     }
 
-    /// Returns the change that made the release of the ReleasePin effective, or the reason why it cannot be
-    /// read; None while the revisions are loading or older than the ReleasePin.
+    /// Returns the change that made the release of the ReleasePin effective, or the error from
+    /// reading it. None while the revisions are loading, and while they are older than the
+    /// ReleasePin.
     pub fn made(&self, pin: &Pin, now: Timestamp) -> Option<Result<Made, String>> {
         match &self.found {
             Found::Reading => None,
@@ -205,7 +204,7 @@ impl History {
         }
     }
 
-    /// Returns the revisions, once they are loaded.
+    /// Returns the revisions; None until they are loaded.
     fn known(&self) -> Option<&Revisions<Pinned>> {
         match &self.found {
             Found::Known(revisions) => Some(revisions),
@@ -213,7 +212,7 @@ impl History {
         }
     }
 
-    /// Returns the effective revision.
+    /// Returns the current revision; None if it is not known.
     fn current(&self) -> Option<&Revision<Pinned>> {
         self.known()?.current().ok()
     }
@@ -224,7 +223,7 @@ impl History {
         self.selected = row;
     }
 
-    /// Handles an action on the list.
+    /// Handles an action on the list of revisions.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let page = usize::from(turn.size.1).saturating_sub(12).max(1);
         let at = self.position();
@@ -283,7 +282,7 @@ impl History {
         Handled::Yes
     }
 
-    /// Marks or unmarks the selected revision; a third mark removes the oldest.
+    /// Marks the selected revision, or removes its mark. A third mark removes the oldest mark.
     fn mark(&mut self, turn: &mut Turn<'_>) {
         let Some(number) = self.revision().map(|revision| revision.number) else {
             return turn.say(
@@ -306,8 +305,8 @@ impl History {
         Some(content.release.name.clone())
     }
 
-    /// Returns the comparison: the two marked revisions; or the marked and the selected one; or the selected
-    /// one and the one before.
+    /// Returns the comparison that the diff key makes: of the two marked revisions; or of the
+    /// marked and the selected revision; or of the selected revision and the one before it.
     fn compared(&self) -> Result<Compared, String> {
         let Found::Known(revisions) = &self.found else {
             return Err("the revisions are still loading".to_owned());
@@ -333,8 +332,8 @@ impl History {
         })
     }
 
-    /// Plans a rollback to the selected revision. On the effective revision, the default rollback to the last
-    /// good revision applies.
+    /// Plans a rollback to the selected revision. If this is the current revision, plans a rollback
+    /// to the last good revision.
     fn roll_back(&self, turn: &mut Turn<'_>) -> Handled {
         let to = match (self.row(), self.current()) {
             (Some(Row::Known(revision)), Some(current)) if revision.number != current.number => {
@@ -358,7 +357,7 @@ impl History {
     }
 }
 
-/// Returns the facts of a row for the filter.
+/// Returns the facts of a row that the filter checks.
 fn facts(row: &Row<Pinned>) -> Facts {
     let Row::Known(revision) = row else {
         return Facts::of_texts([missing(row).as_str()]);
@@ -379,7 +378,7 @@ fn facts(row: &Row<Pinned>) -> Facts {
     Facts::of_texts(texts.into_iter().flatten())
 }
 
-/// Returns the number of a row; for a gap, its last number.
+/// Returns the revision number of a row; for a gap, its last number.
 fn number(row: &Row<Pinned>) -> i64 {
     match row {
         Row::Known(revision) => revision.number,
@@ -387,7 +386,7 @@ fn number(row: &Row<Pinned>) -> i64 {
     }
 }
 
-/// Describes a gap: the missing revisions and the reason.
+/// Describes a gap: the numbers of the missing revisions, and why they are missing.
 fn missing(row: &Row<Pinned>) -> String {
     match row {
         Row::Known(revision) => format!("revision {}", revision.number),

@@ -1,7 +1,8 @@
-//! Lists of releases, ReleasePins and snapshots. Each row shows the size of the object and the environments
-//! in which it is effective.
+//! The screens that list releases, ReleasePins or snapshots. Each row shows the size of the object,
+//! and the environments in which it is effective.
 //!
-//! Actions apply to the selected or marked rows. Enter opens the object.
+//! An action applies to the marked rows, or else to the selected row. Enter opens the selected
+//! object.
 
 mod columns;
 
@@ -11,35 +12,36 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Handled, Scene, Screen, describe};
+use crate::action::Action;
 use crate::api::openchoreo::release::Verdict;
+use crate::effect::{Effect, Object};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
+use crate::filter::{self, Filter};
+use crate::model::{Level, ScreenRequest, Subject, TargetInfo, Turn};
+use crate::pen::Sheet;
+use crate::prompt::Choice;
+use crate::roster::{Kind, Roster, Sort};
+use crate::rows::page;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::service::Command;
 use crate::text;
 use crate::text::quoted;
-use crate::tui::action::Action;
-use crate::tui::effect::{Effect, Object};
-use crate::tui::filter::{self, Filter};
-use crate::tui::model::{Level, ScreenRequest, Subject, TargetInfo, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::prompt::Choice;
-use crate::tui::roster::{Kind, Roster, Sort};
-use crate::tui::rows::page;
-use crate::tui::theme::Role;
-use crate::tui::widgets::scrolled;
-use crate::tui::widgets::table::{self, MARGIN, Window};
+use crate::theme::Role;
+use crate::widgets::scrolled;
+use crate::widgets::table::{self, MARGIN, Window};
 
-/// The rows of one kind, and the chosen set of columns.
+/// The state of a list screen: its rows, and the chosen set of columns.
 pub struct State {
     kind: Kind,
     roster: Roster,
-    /// Whether the second set of columns is shown.
+    /// Whether the screen shows the second set of columns.
     other: bool,
     /// The time of the last event. Holds may have expired since then.
     now: Timestamp,
-    /// The first row of the last frame, so that the window scrolls only when necessary.
+    /// The position of the first row in the last frame. The window scrolls only if the selected row
+    /// is outside.
     first: Cell<usize>,
 }
 
@@ -50,7 +52,8 @@ impl std::fmt::Debug for State {
 }
 
 impl State {
-    /// Opens the list of a kind, with the cursor on the object of the screen before.
+    /// Opens the list of a kind. The cursor starts on the object that was selected on the previous
+    /// screen.
     pub fn open(
         kind: Kind,
         subject: &Subject,
@@ -86,13 +89,11 @@ impl State {
         }
     }
 
-    /// Returns whether the second set of columns is shown.
     #[cfg(test)]
     pub fn shows_other_columns(&self) -> bool {
         self.other
     }
 
-    /// Returns the title in the path of open screens.
     pub fn title(&self) -> &'static str {
         match self.kind {
             Kind::Releases => "releases",
@@ -102,32 +103,28 @@ impl State {
         }
     }
 
-    /// Returns the kind of the rows.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Returns the rows.
     pub fn roster(&self) -> &Roster {
         &self.roster
     }
 
-    /// Returns the position of the first row of the last frame.
+    /// Returns the position of the first row in the last frame.
     pub fn first(&self) -> usize {
         self.first.get()
     }
 
-    /// Returns the rows, to filter them.
     pub fn roster_mut(&mut self) -> &mut Roster {
         &mut self.roster
     }
 
-    /// Selects an object; returns whether it is shown.
+    /// Selects an object; returns false if its row is not shown.
     pub fn select(&mut self, key: &Key) -> bool {
         self.roster.select(key)
     }
 
-    /// Returns the totals for the line under the header.
     pub fn totals(&self, world: &World) -> Vec<(String, Role)> {
         let totals = self.roster.totals();
         let mut parts = vec![(text::counted(totals.rows, self.title()), Role::Muted)];
@@ -161,7 +158,6 @@ impl State {
         parts
     }
 
-    /// Returns the objects that an action applies to: the marked rows, or else the selected row.
     pub fn subject(&self, world: &World) -> Subject {
         let marked = self.roster.marked();
         let chosen: Vec<&Key> = match marked.is_empty() {
@@ -196,7 +192,7 @@ impl State {
         }
         Subject {
             components,
-            // Rows of several environments have no common environment.
+            // Marked rows of different environments have no common environment.
             environment: match environments.as_slice() {
                 [one] => Some(one.clone()),
                 _ => None,
@@ -208,7 +204,7 @@ impl State {
         }
     }
 
-    /// Returns the selected object.
+    /// Returns the object in the selected row.
     fn object(&self) -> Option<Object> {
         let name = self.roster.selected()?.name.to_string();
         match self.kind {
@@ -219,7 +215,6 @@ impl State {
         }
     }
 
-    /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         self.now = turn.now;
         let whole = |one: &Touched| {
@@ -238,13 +233,11 @@ impl State {
         }
     }
 
-    /// Updates the rows after time has passed: holds may have expired.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         self.now = turn.now;
         self.roster.tick(turn.world, turn.now);
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         self.now = turn.now;
         let page = page(turn.size);
@@ -320,8 +313,8 @@ impl State {
         Handled::Yes
     }
 
-    /// Plans to deploy the selected release into a first environment, or to roll an environment back to this
-    /// release.
+    /// Plans to deploy the selected release into a first environment, or to roll an environment
+    /// back to it.
     fn bring(&self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let Some(release) = self
             .roster
@@ -428,7 +421,6 @@ impl State {
         turn.say(Level::Info, format!("sorted by {name}{way}"));
     }
 
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if self.roster.totals().rows == 0 {
             return self.nothing(sheet, scene);
@@ -461,7 +453,7 @@ impl State {
         }
     }
 
-    /// Draws the reason why the list is empty.
+    /// Draws the message that says why the list is empty.
     fn nothing(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let source = match self.kind {
             Kind::Releases => Source::RELEASES,
@@ -485,7 +477,8 @@ impl State {
     }
 }
 
-/// Describes the mark of a release: the verdict, the user, the note.
+/// Describes the mark of a release: the verdict, the user who gave it, and the note. None if the
+/// release has no mark.
 pub(super) fn opinion(
     row: &crate::subjects::release_pin::rows::ReleaseRow,
 ) -> Option<(String, Role)> {
@@ -503,11 +496,12 @@ pub(super) fn opinion(
     Some((words, role))
 }
 
-/// Returns a command line that reads one object.
+/// Returns a command line that reads one object: kubectl, or bowline if kubectl cannot reach the
+/// target.
 pub(super) fn kubectl_get(resource: &str, name: &str, target_info: &TargetInfo) -> String {
     let (name, namespace) = (quoted(name), quoted(&target_info.namespace));
     let kubectl = format!("kubectl get {resource} {name} --namespace {namespace} --output yaml");
-    // kubectl cannot read a repository or an embedded store; only bowline can.
+    // Only bowline can read a repository or an embedded store.
     let bowline = || target_info.aimed(format!("bowline get {resource} {name} --output yaml"));
     target_info
         .address

@@ -1,16 +1,17 @@
-//! The command log: each action of the session, as the commands of bowline and kubectl that do the same.
+//! The command log: each action of the session, as command lines of bowline and kubectl that do the
+//! same.
 
 use super::{Handled, Scene};
-use crate::tui::action::Action;
-use crate::tui::effect::Effect;
-use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::model::{Level, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::page;
-use crate::tui::tasks::Logged;
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
-use crate::tui::widgets::{scrolled, wrap};
+use crate::action::Action;
+use crate::effect::Effect;
+use crate::filter::{Facts, Filter, Matcher};
+use crate::model::{Level, Turn};
+use crate::pen::Sheet;
+use crate::rows::page;
+use crate::tasks::Logged;
+use crate::theme::Role;
+use crate::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+use crate::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
     Column::new("WHEN", 8, 80),
@@ -18,7 +19,8 @@ const COLUMNS: &[Column] = &[
     Column::new("RESULT", 12, 60),
 ];
 
-/// The selected line, counted from the oldest, so that new lines do not move it.
+/// The state of the log screen. The selected entry is counted from the oldest, so new entries do
+/// not move it.
 #[derive(Debug, Default)]
 pub struct State {
     at: usize,
@@ -26,7 +28,7 @@ pub struct State {
 }
 
 impl State {
-    /// Starts on the newest line.
+    /// Opens the screen with the newest entry selected.
     pub fn open(log: &[Logged]) -> Self {
         Self {
             at: log.len().saturating_sub(1),
@@ -34,17 +36,15 @@ impl State {
         }
     }
 
-    /// Returns the filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
     }
 
-    /// Returns the numbers of the lines that the filter keeps, the newest first.
+    /// Returns the indexes of the entries that match the filter, the newest first.
     fn shown(&self, log: &[Logged]) -> Vec<usize> {
         let matcher = Matcher::new(&self.filter, &[]);
         let keeps = |logged: &Logged| {
@@ -58,13 +58,12 @@ impl State {
             .collect()
     }
 
-    /// Returns the position of the selected line among the shown lines.
+    /// Returns the position of the selected entry in `shown`.
     fn position(&self, shown: &[usize]) -> usize {
         let at = shown.iter().position(|at| *at <= self.at);
         at.unwrap_or(shown.len().saturating_sub(1))
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let shown = self.shown(turn.log);
         let page = page(turn.size).unsigned_abs();
@@ -101,7 +100,6 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let log = &scene.model.log;
         if log.is_empty() {
@@ -152,7 +150,7 @@ impl State {
     }
 }
 
-/// Draws the full commands of one line.
+/// Draws the full command lines of one entry.
 fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, logged: &Logged) {
     let (bowline, kubectl) = (scene.keys(Action::Copy), scene.keys(Action::CopyCommand));
     let words = format!("{bowline} copies the bowline command, {kubectl} the kubectl command");

@@ -1,4 +1,5 @@
-//! The matrix: one row per component, one cell per environment, and a pane that explains the selected cell.
+//! The matrix: one row per component or workload, one cell per environment, and a pane that
+//! describes the selected cell.
 //!
 //! A healthy fleet shows few colours. The cursor starts on the worst cell in production.
 
@@ -6,7 +7,7 @@ pub(super) mod pane;
 mod travel;
 mod view;
 
-pub(in crate::tui) use view::health;
+pub(crate) use view::health;
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -15,8 +16,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Handled;
+use crate::action::Action;
+use crate::effect::{Answer, Effect, Place, Ticket};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::filter::{self, Filter};
+use crate::model::{Level, Subject, Turn};
+use crate::roster::{Kind, Roster, Sort};
 use crate::subjects;
 use crate::subjects::release_pin::READ_BY_CHANGES;
 use crate::subjects::release_pin::matrix::Columns;
@@ -25,44 +31,41 @@ use crate::subjects::release_pin::revisions::Made;
 use crate::subjects::release_pin::rows::Pin;
 use crate::text;
 use crate::text::quoted;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Effect, Place, Ticket};
-use crate::tui::filter::{self, Filter};
-use crate::tui::model::{Level, Subject, Turn};
-use crate::tui::roster::{Kind, Roster, Sort};
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
-/// The time for which a change by somebody stays highlighted on its cell.
+/// The time for which a cell stays highlighted after another user changed its ReleasePin.
 const RECENT: SignedDuration = SignedDuration::from_secs(8);
 
-/// The rows, the cursor and the loaded details of cells.
+/// The state of the matrix.
 #[derive(Default)]
 pub struct State {
     roster: Option<Roster>,
-    /// The column of the cursor.
+    /// The index of the column under the cursor.
     column: usize,
-    /// The first row and the first column of the last frame: the window scrolls only when necessary.
+    /// The first visible row (`first`) and column (`left`) of the last frame. The window scrolls
+    /// only if the cursor is outside.
     first: Cell<usize>,
     left: Cell<usize>,
     /// Whether the pane is closed.
     closed: bool,
-    /// Whether the cursor has been placed on the worst cell.
+    /// Whether the cursor has found its start position, on the worst cell.
     placed: bool,
-    /// The changes that made releases effective, or why they cannot be read.
+    /// The cache of the changes that made releases effective, or of the errors from reading them.
     made: HashMap<Effective, Result<Made, String>>,
     /// The open request for the change that made a release effective.
     asking: Option<(Ticket, Effective)>,
-    /// The ReleasePins that somebody changed recently, with the time.
+    /// The ReleasePins that changed recently, each with the time of the change. Their cells are
+    /// highlighted.
     recent: HashMap<Key, Timestamp>,
     /// The last known generation of each ReleasePin.
     generations: HashMap<Key, i64>,
-    /// The past time that is shown; None for the present.
+    /// The displayed past time; None for the live matrix.
     travel: Option<travel::Travel>,
     reading: Option<travel::Reading>,
 }
 
-/// The effective release of a ReleasePin: the uid and the generation of the ReleasePin, the release, and whether a
-/// GitOps tool owns the ReleasePin.
+/// The effective release of a ReleasePin, as the key of the cache. `uid` and `generation` belong to
+/// the ReleasePin; `owned` says whether a GitOps tool owns it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Effective {
     uid: Box<str>,
@@ -91,33 +94,29 @@ impl std::fmt::Debug for State {
 }
 
 impl State {
-    /// Returns the title in the path of open screens.
     pub fn title(&self) -> String {
         "matrix".to_owned()
     }
 
-    /// Returns whether the pane is closed.
     #[cfg(test)]
     pub fn is_pane_closed(&self) -> bool {
         self.closed
     }
 
-    /// Returns the rows; None until they are loaded.
+    /// Returns the rows; None before the first update of the screen.
     pub fn roster(&self) -> Option<&Roster> {
         self.roster.as_ref()
     }
 
-    /// Returns the index of the first row that the last frame showed.
+    /// Returns the position of the first row in the last frame.
     pub fn first(&self) -> usize {
         self.first.get()
     }
 
-    /// Returns the rows, to filter them.
     pub fn roster_mut(&mut self) -> Option<&mut Roster> {
         self.roster.as_mut()
     }
 
-    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         let Some(roster) = &self.roster else {
             return Vec::new();
@@ -144,7 +143,7 @@ impl State {
         loading.into_iter().chain(parts).collect()
     }
 
-    /// Returns the cell under the cursor.
+    /// Returns the cell under the cursor; None if there is no row or no column.
     pub fn place(&self) -> Option<Place> {
         let roster = self.roster.as_ref()?;
         Some(Place {
@@ -153,13 +152,13 @@ impl State {
         })
     }
 
-    /// Returns the environment under the cursor.
+    /// Returns the environment of the column under the cursor.
     fn environment(&self) -> Option<Arc<str>> {
         let columns = self.roster.as_ref()?.columns();
         columns.names().get(self.column).cloned()
     }
 
-    /// Keeps the cursor in its environment when the columns change.
+    /// Moves the cursor back to its environment after the columns changed.
     fn keep_column(&mut self, environment: Option<Arc<str>>) {
         let Some(roster) = &self.roster else {
             return;
@@ -170,7 +169,7 @@ impl State {
         self.column = found.unwrap_or(self.column).min(last);
     }
 
-    /// Moves the cursor to a cell; returns whether it is shown.
+    /// Moves the cursor to a cell; returns false if its row is not shown.
     pub fn select(&mut self, component: &Key, environment: Option<&str>) -> bool {
         let Some(roster) = &mut self.roster else {
             return false;
@@ -182,8 +181,6 @@ impl State {
         roster.select(component)
     }
 
-    /// Returns the objects that an action applies to: the marked components, or else the cell under the
-    /// cursor.
     pub fn subject(&self) -> Subject {
         let Some(roster) = &self.roster else {
             return Subject::default();
@@ -204,7 +201,6 @@ impl State {
         }
     }
 
-    /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         let target_info = turn.target_info;
         self.notice(touched, turn);
@@ -240,8 +236,8 @@ impl State {
         self.ask_cause(turn, false);
     }
 
-    /// Forgets the unknown causes of ReleasePins that changed, so that they are requested again: a controller may
-    /// have written the missing audit entries.
+    /// Removes the changed ReleasePins with an unknown cause from the cache, because a controller
+    /// may now have written the missing audit entries.
     fn forget_unknown_causes(&mut self, touched: &[Touched], world: &World) {
         let pins = touched
             .iter()
@@ -254,8 +250,8 @@ impl State {
             .retain(|of, made| is_known(made) || !uids.contains(&*of.uid));
     }
 
-    /// Places the cursor on the worst cell in production. Until all data is loaded, each change places the cursor
-    /// again.
+    /// Moves the cursor to the worst cell, preferably in production. Until all data is loaded, each
+    /// change repeats this.
     fn place_cursor(&mut self, world: &World) {
         let Some(roster) = &mut self.roster else {
             return;
@@ -268,7 +264,8 @@ impl State {
         self.placed = world.are_known(&READ_BY_CHANGES) && roster.selected().is_some();
     }
 
-    /// Highlights the ReleasePins that just changed, and shows a notice about changes by others.
+    /// Highlights the cells whose ReleasePins changed, and shows a notice if another user changed
+    /// them.
     fn notice(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         for one in touched {
             let Some(key) = one
@@ -283,8 +280,8 @@ impl State {
                 continue;
             };
             let before = self.generations.insert(key.clone(), pin.generation);
-            // The first event for this ReleasePin: its generation is a new change if no controller has
-            // observed it yet.
+            // This is the first event for this ReleasePin. Its generation is a recent change if no
+            // controller has observed it yet.
             let moved = match before {
                 Some(before) => before < pin.generation,
                 None => pin.observed != Some(pin.generation),
@@ -305,7 +302,7 @@ impl State {
         }
     }
 
-    /// Updates the screen after time has passed: holds expire, and highlights end.
+    /// Removes expired holds and highlights after time has passed.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         if let Some(roster) = self.roster.as_mut().filter(|_| self.travel.is_none()) {
             roster.tick(turn.world, turn.now);
@@ -315,8 +312,8 @@ impl State {
         self.ask_cause(turn, false);
     }
 
-    /// Requests the change that made the selected release effective, unless it is known. `again` also repeats a
-    /// request that failed.
+    /// Requests the change that made the release under the cursor effective, unless it is in the
+    /// cache. `again` also repeats a request that failed.
     fn ask_cause(&mut self, turn: &mut Turn<'_>, again: bool) {
         let here = self.travel.is_none() && !self.closed;
         let Some(place) = self.place().filter(|_| here) else {
@@ -344,7 +341,6 @@ impl State {
         turn.effects.push(Effect::Revisions(ticket, place));
     }
 
-    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -354,13 +350,13 @@ impl State {
         let answer = match (answer, self.asking.take()) {
             (Answer::Revisions(revisions), Some((asked, of))) if asked == ticket => {
                 let made = match revisions {
-                    // The watch will deliver the newer revision, and then the matrix requests the change
-                    // again.
+                    // The revisions are newer than the read model. The watch will deliver the new
+                    // generation, and then the matrix repeats the request.
                     Ok(revisions) if revisions.current != of.generation => return None,
                     Ok(revisions) => Ok(revisions.made(&of.release, turn.now, of.owned)),
                     Err(why) => Err(why),
                 };
-                // A long session visits many cells: limit the cache.
+                // Limit the cache, because a long session visits many cells.
                 if self.made.len() > 1_000 {
                     self.made.clear();
                 }
@@ -375,7 +371,6 @@ impl State {
         self.recorded(ticket, answer, turn)
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match action {
             Action::TimeTravel => {
@@ -455,7 +450,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Copies the release under the cursor, or the command line that shows its row.
+    /// Copies the release under the cursor, or the command line that shows the row.
     fn copy(&self, action: Action, turn: &mut Turn<'_>) {
         let Some(place) = self.place() else {
             return turn.say(Level::Warning, "select a component first");
@@ -470,7 +465,8 @@ impl State {
                 turn.target_info.aimed(match &self.travel {
                     None if place.component.contains('/') => format!("bowline history {name}"),
                     None => format!("bowline status {name}"),
-                    // No command shows the matrix at a past time.
+                    // No command shows the matrix at a past time, so copy the one that shows the
+                    // history of the cell.
                     Some(_) => {
                         let environment = quoted(&place.environment);
                         format!("bowline history {name} --environment {environment}")
@@ -497,7 +493,7 @@ impl State {
         turn.effects.push(Effect::Copy(text));
     }
 
-    /// Moves the cursor to the column with the fault, unless the current column has one.
+    /// Moves the cursor to a column with a fault, unless its column already has a fault.
     fn go_to_fault(&mut self, turn: &Turn<'_>) {
         let Some((roster, component)) = self
             .roster
@@ -518,7 +514,7 @@ impl State {
         }
     }
 
-    /// Returns the cells of a row, at the displayed time.
+    /// Returns the cells of a row at the displayed time, past or present.
     fn cells<'w>(
         &'w self,
         world: &'w World,

@@ -1,7 +1,7 @@
-//! The screens: each has a state, handles actions, and draws itself.
+//! The screens. Each screen has a state, handles actions, and draws itself.
 //!
-//! A screen knows the read model and the answers to its requests; it sends requests to the model through its
-//! [`Turn`]. A screen knows another screen only to open it.
+//! A screen reads the read model and the answers to its requests, and sends requests to the model
+//! through its [`Turn`]. A screen uses another screen only to open it.
 
 pub mod audit;
 pub mod collect;
@@ -37,36 +37,34 @@ use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, World};
 
-/// A screen.
+/// An open screen with its state. Each method calls the method of the same name of the screen's
+/// state.
 #[derive(Debug)]
 pub enum Screen {
     /// The matrix of components and environments.
     Matrix(Box<matrix::State>),
     /// The plan of an action, and its confirmation.
     Plan(Box<plan::State>),
-    /// Releases, ReleasePins or snapshots.
+    /// A list of releases, ReleasePins or snapshots.
     List(Box<list::State>),
-    /// One object as text.
+    /// One object as YAML.
     Describe(Box<describe::State>),
-    /// The objects that can be collected.
+    /// The releases and snapshots that gc can delete.
     Collect(Box<collect::State>),
-    /// The audit trail.
     Audit(Box<audit::State>),
-    /// One entry of the audit trail.
+    /// One audit entry.
     Entry(Box<audit::entry::State>),
-    /// The tasks in the background.
+    /// The tasks (confirmed plans).
     Tasks(Box<tasks::State>),
-    /// The command log.
     Log(Box<log::State>),
-    /// The contexts and namespaces.
+    /// The contexts and namespaces to switch to.
     Contexts(Box<contexts::State>),
-    /// The help for the keys.
+    /// The help for keys and commands.
     Help(Box<help::State>),
-    /// A comparison of two sides.
     Diff(Box<diff::State>),
-    /// One component in its environments.
+    /// One component in all its environments.
     Component(Box<component::State>),
-    /// The revisions of a ReleasePin.
+    /// The revisions of a ReleasePin or workload.
     Revisions(Box<revisions::State>),
     /// The changes around the start of an incident.
     Since(Box<since::State>),
@@ -75,14 +73,13 @@ pub enum Screen {
 /// Whether a screen handled an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handled {
-    /// The screen handled the input.
     Yes,
-    /// The screen ignored the input.
+    /// The screen ignored the input, so the model handles it for the whole program.
     No,
 }
 
 impl Screen {
-    /// Returns the title in the path of open screens.
+    /// Returns the title of the screen in the path of open screens.
     pub fn title(&self) -> String {
         match self {
             Self::Matrix(state) => state.title(),
@@ -103,13 +100,13 @@ impl Screen {
         }
     }
 
-    /// Returns the modes in which the keys of the screen are looked up, in this order.
+    /// Returns the modes in which bowline looks up the keys of the screen, in this order.
     pub fn modes(&self) -> &'static [Mode] {
         match self {
             Self::Matrix(_) => &[Mode::Matrix, Mode::List, Mode::Global],
             Self::Plan(state) => state.modes(),
             Self::Describe(_) => &[Mode::Diff, Mode::List, Mode::Global],
-            // A key that types text comes first; the other keys do the same as everywhere.
+            // Keys that type text come first. All other keys do the same as on every screen.
             Self::Help(_) => &[Mode::Text, Mode::Global],
             Self::Diff(_) => &[Mode::Diff, Mode::Global],
             Self::List(_)
@@ -125,7 +122,8 @@ impl Screen {
         }
     }
 
-    /// Returns whether an action of the screen's modes has no effect on this screen, whatever is selected.
+    /// Returns whether an action of the screen's modes has no effect on this screen. The help then
+    /// omits it.
     pub fn lacks(&self, action: Action) -> bool {
         match action {
             Action::Columns => !matches!(self, Self::List(_)),
@@ -133,11 +131,11 @@ impl Screen {
         }
     }
 
-    /// Returns the keys and labels of the footer, the most important first.
+    /// Returns the actions and their labels for the footer, the most important first.
     pub fn hints(&self) -> Cow<'static, [(Action, &'static str)]> {
         let hints: &'static [(Action, &'static str)] = match self {
-            // Plans are possible only in the present, so the footer of a past time lists only keys that show more
-            // of the past.
+            // Plans are possible only in the present. So the footer of a past time lists only keys
+            // that show more of the past.
             Self::Matrix(state) if state.as_of().is_some() => &[
                 (Action::StepBack, "previous change"),
                 (Action::StepForth, "next change"),
@@ -260,7 +258,8 @@ impl Screen {
         Cow::Borrowed(hints)
     }
 
-    /// Returns the totals at the right of the path of open screens.
+    /// Returns the totals (text and role) that the frame draws at the right of the open screens'
+    /// titles.
     pub fn totals(&self, scene: &Scene<'_>) -> Vec<(String, Role)> {
         match self {
             Self::Matrix(state) => state.totals(),
@@ -276,7 +275,7 @@ impl Screen {
         }
     }
 
-    /// Returns the filter; None if the screen has no filter.
+    /// Returns the filter of the rows; None if the screen has no filter.
     pub fn filter(&self) -> Option<&Filter> {
         match self {
             Self::Matrix(state) => state.roster().map(Roster::filter),
@@ -293,12 +292,12 @@ impl Screen {
         }
     }
 
-    /// Returns whether the filter of the screen searches only texts, because the rows have no environments.
+    /// Returns whether the filter searches only text, because the rows have no cells.
     pub fn filters_text(&self) -> bool {
         !matches!(self, Self::Matrix(_) | Self::List(_))
     }
 
-    /// Sets the filter.
+    /// Sets the filter of the rows; ignored if the screen has no filter.
     pub fn set_filter(&mut self, filter: Filter) {
         match self {
             Self::Matrix(state) => {
@@ -319,7 +318,7 @@ impl Screen {
         }
     }
 
-    /// Returns the number of rows that the filter keeps; None if the screen does not count rows.
+    /// Returns the number of rows that match the filter; None if the screen does not count them.
     pub fn shown(&self) -> Option<usize> {
         match self {
             Self::Matrix(state) => state.roster().map(Roster::len),
@@ -328,7 +327,7 @@ impl Screen {
         }
     }
 
-    /// Returns the past time that the screen shows; None for the present.
+    /// Returns the past time that the screen shows; None if it shows the present.
     pub fn as_of(&self) -> Option<Timestamp> {
         match self {
             Self::Matrix(state) => state.as_of(),
@@ -337,7 +336,8 @@ impl Screen {
         }
     }
 
-    /// Returns the comparison for the selected row, if the screen has its own one.
+    /// Returns the comparison that the diff key makes for the selected row; None if the screen has
+    /// no comparison of its own.
     pub fn comparison(&self) -> Option<Comparison> {
         match self {
             Self::Audit(state) => state.comparison(),
@@ -346,7 +346,7 @@ impl Screen {
         }
     }
 
-    /// Handles an action.
+    /// Handles an action on the screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match self {
             Self::Matrix(state) => state.act(action, turn),
@@ -367,7 +367,7 @@ impl Screen {
         }
     }
 
-    /// Handles a key that types text, before the keymap lookup.
+    /// Handles a key press that types text. The model calls this before the keymap lookup.
     pub fn key(&mut self, key: KeyEvent, turn: &mut Turn<'_>) -> Handled {
         match self {
             Self::Plan(state) => state.key(key, turn),
@@ -376,7 +376,7 @@ impl Screen {
         }
     }
 
-    /// Inserts pasted text.
+    /// Inserts pasted text; ignored if the screen has no text field.
     pub fn paste(&mut self, text: &str) -> Handled {
         match self {
             Self::Plan(state) => state.paste(text),
@@ -385,7 +385,7 @@ impl Screen {
         }
     }
 
-    /// Handles the answer to a request; returns the answer if this screen did not request it.
+    /// Handles the answer to a request. Returns the answer if another screen requested it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -406,7 +406,8 @@ impl Screen {
         }
     }
 
-    /// Updates the screen after changes in the read model.
+    /// Updates the screen after these objects changed. An empty slice means that everything may
+    /// have changed.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         match self {
             Self::Matrix(state) => state.touched(touched, turn),
@@ -420,7 +421,7 @@ impl Screen {
         }
     }
 
-    /// Updates the screen after time has passed, while it is in front.
+    /// Updates the screen after time has passed, for example because a hold expired.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         match self {
             Self::Matrix(state) => state.tick(turn),
@@ -432,7 +433,7 @@ impl Screen {
         }
     }
 
-    /// Adapts to a new size of the terminal.
+    /// Updates the screen after the terminal changed its size.
     pub fn resized(&mut self, size: (u16, u16)) {
         match self {
             Self::Diff(state) => state.resized(size),
@@ -441,7 +442,7 @@ impl Screen {
         }
     }
 
-    /// Returns the objects that an action applies to.
+    /// Returns the selection that an action applies to: the marked rows, or else the selected row.
     pub fn subject(&self, world: &World) -> Subject {
         match self {
             Self::Matrix(state) => state.subject(),
@@ -482,31 +483,30 @@ impl Screen {
     }
 }
 
-/// The label behind a release that is marked bad, in all lists.
-pub(in crate::tui) const BAD: &str = "bad";
+/// The label after the name of a release that is marked bad, in all lists.
+pub(crate) const BAD: &str = "bad";
 
 /// Returns whether a release is marked bad.
-pub(in crate::tui) fn is_bad(world: &World, namespace: &str, release: &str) -> bool {
+pub(crate) fn is_bad(world: &World, namespace: &str, release: &str) -> bool {
     let row = world.release(&Key::new(namespace, release));
     row.is_some_and(|row| row.mark == Some(Verdict::Bad))
 }
 
-/// The input for drawing a screen.
+/// The data from which a screen draws itself.
 pub struct Scene<'a> {
-    /// The read model.
     pub world: &'a World,
-    /// The state of the UI.
     pub model: &'a super::model::Model,
 }
 
 impl Scene<'_> {
-    /// Returns the keys of an action on the front screen, for a message.
+    /// Returns the keys that run an action on the front screen, for a message.
     pub fn keys(&self, action: Action) -> String {
         let modes = self.model.front().modes();
         self.model.look.keymap.keys_or_word(modes, action)
     }
 
-    /// Returns the message of an empty list, with the key that clears its filter.
+    /// Returns the message for a list whose rows are all hidden, with the key that removes the
+    /// filter.
     pub fn no_match(&self) -> String {
         let keys = self.keys(Action::Back);
         format!("no row matches the filter; {keys} clears it")

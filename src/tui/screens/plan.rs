@@ -1,7 +1,9 @@
-//! The plan screen: the changes of an action, object by object, and the confirmation; then the outcome.
+//! The plan screen: the changes of a plan, object by object, and the confirmation; afterwards the
+//! outcome.
 //!
-//! The screen opens at once. Until the plan is drawn, it accepts only keys that leave it. After the plan is
-//! applied, the screen follows the rollout; if the user leaves it, the rollout continues as a task.
+//! The screen opens at once. Until the terminal has shown the plan, it accepts only keys that leave
+//! the screen. After the plan is applied, the screen follows the rollouts; if the user leaves it,
+//! they continue as a task.
 
 mod changes;
 mod facts;
@@ -25,82 +27,82 @@ use keys::Dropped;
 use page::Page;
 
 use super::{Handled, Screen, diff, revisions};
+use crate::action::{Action, Mode};
+use crate::confirm::ConfirmationLine;
+use crate::effect::{Answer, Compare, Effect, Half, Place, Planned, Refused, Ticket};
 use crate::engine::confirmation::Confirmation;
 use crate::engine::diff::Diff;
 use crate::engine::world::Key;
+use crate::from_keys::{self, Wanted};
+use crate::hints;
+use crate::model::{Level, ScreenRequest, Subject, Turn};
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::release_pin::repository::Proposal;
 use crate::subjects::service::{Command, Confirmed, PlannedCommand};
-use crate::tui::action::{Action, Mode};
-use crate::tui::confirm::ConfirmationLine;
-use crate::tui::effect::{Answer, Compare, Effect, Half, Place, Planned, Refused, Ticket};
-use crate::tui::from_keys::{self, Wanted};
-use crate::tui::hints;
-use crate::tui::model::{Level, ScreenRequest, Subject, Turn};
-use crate::tui::tasks::{self, Task};
+use crate::tasks::{self, Task};
 
-/// A plan, from the request to the outcome.
+/// The state of the plan screen.
 #[derive(Debug)]
 pub struct State {
-    /// The command to plan.
+    /// The command that the plan executes.
     pub command: Command,
-    /// The ticket of the requests of this plan.
+    /// The ticket of the requests for this plan.
     pub ticket: Ticket,
     /// The time of the latest request for the plan.
     pub opened: Timestamp,
-    /// The state of the plan.
     pub stage: Stage,
-    /// The number of lines by which the changes are scrolled.
+    /// The number of lines by which the user has scrolled the changes.
     pub scroll: usize,
-    /// Input that came before the plan was drawn.
+    /// The input that was ignored because it came before the terminal showed the plan.
     pub dropped: Dropped,
     /// Whether the terminal has shown the plan.
     drawn: bool,
-    /// Whether the terminal has shown the differences.
+    /// Whether the terminal has shown the diffs of the plan.
     shown: bool,
-    /// The facts of the plan that no longer hold, and who changed them.
+    /// For each fact that no longer holds: a text that says what changed, and who changed it.
     pub stale: Vec<String>,
-    /// The time of the last check of the facts of a garbage collection: a check reads every release.
+    /// The time of the last check of the facts of a garbage collection. Each check reads every
+    /// release.
     checked: Option<Timestamp>,
-    /// Whether a check of the facts is due after the pause.
+    /// Whether another check of the facts is due after a pause.
     late: bool,
-    /// The text that the user typed before the plan was made again.
+    /// The text that the user had typed before the plan was made again.
     typed: String,
-    /// The reason that the user gave.
+    /// The reason that the user gave; None without a reason.
     pub reason: Option<String>,
-    /// The changed files, if the target is a repository.
+    /// The files that the plan changes; None if the target is a server.
     pub files: Option<Arc<Proposal>>,
 }
 
-/// The state of a plan.
+/// The stage of a plan, from the request to the outcome.
 #[derive(Debug)]
 pub enum Stage {
     /// bowline is making the plan.
     Planning,
-    /// There is no plan; the value says why.
+    /// bowline made no plan; the value has the reasons.
     Refused(Refused),
     /// The plan waits for its confirmation.
     Asking(Box<PlannedCommand>, Shown, Box<ConfirmationLine>),
     /// bowline is applying the plan.
     Applying(Box<PlannedCommand>, Shown),
-    /// The plan was applied; this is the outcome.
+    /// bowline has applied the plan.
     Applied(Box<PlannedCommand>, Shown, Outcome),
 }
 
-/// The differences in the environments.
+/// The diffs of a plan in its environments.
 #[derive(Debug)]
 pub enum Shown {
     /// bowline is rendering the manifests.
     Rendering,
-    /// One difference per change; None if the change makes no difference in its environment.
+    /// The diff of each change, in the order of the plan; None if a change makes no difference.
     Diffs(Vec<Option<Diff>>),
-    /// The manifests cannot be rendered, so the plan cannot be applied; the text is the error.
+    /// bowline cannot render the manifests, so the plan cannot be applied. The text is the error.
     Failed(String),
 }
 
 impl State {
-    /// Opens the plan screen of an action, and requests the plan.
+    /// Opens the plan screen for a command, and requests the plan.
     pub fn open(
         command: Command,
         ticket: Ticket,
@@ -126,7 +128,8 @@ impl State {
         }
     }
 
-    /// Returns the required input of the confirmation; None unless the plan waits for one.
+    /// Returns the input that the confirmation requires; None if the plan does not wait for a
+    /// confirmation.
     #[cfg(test)]
     pub fn needed(&self) -> Option<&Confirmation> {
         match &self.stage {
@@ -135,7 +138,7 @@ impl State {
         }
     }
 
-    /// Returns the modes in which the keys of the plan are looked up.
+    /// Returns the modes in which bowline looks up the keys of the screen, in this order.
     pub fn modes(&self) -> &'static [Mode] {
         match &self.stage {
             Stage::Asking(_, _, confirmation) if confirmation.takes_text() => {
@@ -146,7 +149,6 @@ impl State {
         }
     }
 
-    /// Returns the objects of the plan.
     pub fn subject(&self) -> Subject {
         let place = self.command.place();
         Subject {
@@ -159,7 +161,8 @@ impl State {
         }
     }
 
-    /// Handles a key before the keymap lookup: text of the confirmation, or a key that comes too early.
+    /// Handles a key press before the keymap lookup: types it into the confirmation, or ignores it
+    /// because the plan is not shown yet.
     pub fn key(&mut self, key: KeyEvent, turn: &mut Turn<'_>) -> Handled {
         if self.is_early() {
             return self.drop_key(key, turn);
@@ -188,7 +191,7 @@ impl State {
         }
     }
 
-    /// Inserts text that was pasted into the confirmation.
+    /// Inserts pasted text into the confirmation.
     pub fn paste(&mut self, text: &str) -> Handled {
         if self.is_early() {
             self.dropped.pastes += 1;
@@ -203,7 +206,6 @@ impl State {
         }
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         if !self.takes(action) {
             let refused = matches!(self.stage, Stage::Refused(_));
@@ -212,7 +214,7 @@ impl State {
                 turn.say(Level::Info, words);
                 return Handled::Yes;
             }
-            // Before the plan is drawn, the mouse wheel does not scroll.
+            // Before the terminal has shown the plan, even the mouse wheel is ignored.
             return match self.is_early() && !keys::leaves(action) {
                 true => Handled::Yes,
                 false => Handled::No,
@@ -240,7 +242,8 @@ impl State {
             Action::Apply => self.confirm(turn),
             Action::Confirm | Action::Open => match &mut self.stage {
                 Stage::Asking(_, _, confirmation) => {
-                    // The default is Cancel: only typed text or the chosen button applies the plan.
+                    // The default button is Cancel. The plan is applied only after typed text, or
+                    // with the Apply button in focus.
                     match confirmation.takes_text() || confirmation.apply {
                         true => self.confirm(turn),
                         false => self.leave(turn),
@@ -283,14 +286,13 @@ impl State {
         .min(last);
     }
 
-    /// Adapts to a new size of the terminal.
     pub fn resized(&mut self) {
         if let Stage::Asking(_, _, confirmation) = &mut self.stage {
             confirmation.resized();
         }
     }
 
-    /// Leaves the screen; an applied plan continues as a task.
+    /// Closes the editor if it is open, otherwise the screen. An applied plan continues as a task.
     fn leave(&mut self, turn: &mut Turn<'_>) {
         if let Stage::Asking(_, _, confirmation) = &mut self.stage
             && confirmation.editor
@@ -304,7 +306,8 @@ impl State {
         turn.requests.push(ScreenRequest::Close);
     }
 
-    /// Returns the reason of the confirmed plan, or the reason that the user has typed so far.
+    /// Returns the reason of the confirmed plan, or the valid reason that the user has typed so
+    /// far.
     fn typed_reason(&self) -> Option<String> {
         match &self.stage {
             Stage::Asking(_, _, confirmation) => {
@@ -315,7 +318,7 @@ impl State {
         }
     }
 
-    /// Opens the differences as a diff screen.
+    /// Opens the diffs of the plan in a diff screen.
     fn differences(&self, turn: &mut Turn<'_>) {
         let (Stage::Asking(prepared, shown, _)
         | Stage::Applying(prepared, shown)
@@ -362,7 +365,7 @@ impl State {
         turn.open(Screen::Diff(Box::new(opened)));
     }
 
-    /// Plans to undo the applied plan.
+    /// Opens the plan that undoes the applied plan.
     fn undo(&mut self, turn: &mut Turn<'_>) {
         let Stage::Applied(prepared, _, outcome) = &self.stage else {
             return;
@@ -379,8 +382,8 @@ impl State {
         turn.requests.push(ScreenRequest::Plan(command));
     }
 
-    /// Plans the action that a hint of a refusal names. The refused plan stays open below, so that the user can
-    /// plan it again. Returns false if no hint names the action.
+    /// Opens the plan for an action that a hint of a refusal names. The refused plan stays open
+    /// below, so that the user can make it again. Returns false if no hint names the action.
     fn remedies(&self, action: Action, turn: &mut Turn<'_>) -> bool {
         let Stage::Refused(refused) = &self.stage else {
             return false;
@@ -397,7 +400,8 @@ impl State {
         true
     }
 
-    /// Returns the cell whose revision the user has to choose, because no last good revision is known.
+    /// Returns the cell whose revision the user has to choose, because its last good revision is
+    /// unknown. None if a choice does not help.
     fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<Place> {
         let Command::Change(planner::Order::Rollback {
             component,
@@ -410,17 +414,17 @@ impl State {
         };
         let key = Key::new(&turn.target_info.namespace, component);
         let pin = turn.world.pin_of(&key, environment)?;
-        // With only one revision there is nothing to choose.
+        // If there is only one revision, the user has nothing to choose.
         let chooses = refused.chooses_revision && pin.generation > 1;
         chooses.then(|| Place::new(component, environment))
     }
 
-    /// Returns the reason why the plan cannot be applied, no matter what the user types.
+    /// Returns the reason why the plan cannot be applied, whatever the user types; None if it can.
     fn obstacle(&self, sight: &page::Sight<'_>) -> Option<String> {
         let Stage::Asking(prepared, shown, confirmation) = &self.stage else {
             return None;
         };
-        // A typed confirmation allows writes on a protected context for this plan only.
+        // The typed confirmation of a plan on a protected context allows the writes of this plan.
         let unwritable = match sight.target_info.protected {
             true => None,
             false => sight.target_info.unwritable(sight.now),
@@ -491,7 +495,6 @@ impl State {
         self.scroll = 0;
     }
 
-    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -534,7 +537,7 @@ impl State {
             Answer::Shown(rendered) => {
                 self.shown = false;
                 if let Stage::Asking(prepared, shown, confirmation) = &mut self.stage {
-                    // The message may have been that the differences are not ready yet.
+                    // The message may say that the diffs are not ready yet.
                     confirmation.complaint = None;
                     match rendered {
                         Ok(previews) => {
@@ -562,7 +565,7 @@ impl State {
     }
 }
 
-/// Returns the confirmation that a plan needs.
+/// Returns the confirmation that a plan requires.
 fn needed(prepared: &PlannedCommand, turn: &Turn<'_>) -> Confirmation {
     let target_info = turn.target_info;
     let is_closed = target_info.protected && target_info.unwritable(turn.now).is_some();

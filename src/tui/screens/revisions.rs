@@ -1,6 +1,6 @@
-//! The revisions of a subject as a list: release, time, user, reason and outcome.
+//! The revisions screen: a list of revisions with release, time, user, reason and outcome.
 //!
-//! The user can compare two marked revisions and roll back to any revision.
+//! The user can compare two marked revisions, and roll back to any revision.
 
 use std::sync::Arc;
 
@@ -8,28 +8,27 @@ use jiff::Timestamp;
 
 use super::history::History;
 use super::{Handled, Scene};
+use crate::action::Action;
+use crate::effect::{Answer, Place, Ticket};
 use crate::engine::world::feed::Touched;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Place, Ticket};
-use crate::tui::model::{Subject, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::theme::Role;
+use crate::model::{Subject, Turn};
+use crate::pen::Sheet;
+use crate::theme::Role;
 
-/// The height of the lower pane, which explains the selected revision.
+/// The number of rows of the lower pane, which describes the selected revision.
 const DETAIL: u16 = 8;
 
-/// The revisions of a ReleasePin.
 #[derive(Debug)]
 pub struct State {
     history: History,
-    /// Whether the lower pane is closed.
     closed: bool,
-    /// The past time from which the list was opened, and the revision at that time.
+    /// The past time from which the user opened the screen, and the revision at that time. None if
+    /// the user opened it from the present.
     past: Option<(Timestamp, i64)>,
 }
 
 impl State {
-    /// Opens the revisions of a ReleasePin, and requests them.
+    /// Opens the revisions of a cell, and requests them.
     pub fn open(place: Place, turn: &mut Turn<'_>) -> Self {
         Self {
             history: History::open(place, turn),
@@ -38,29 +37,25 @@ impl State {
         }
     }
 
-    /// Selects the revision of a past time, and names the time above the list.
+    /// Selects the revision that was current at a past time, and shows this time above the list.
     pub fn at_past(mut self, at: Timestamp, revision: i64) -> Self {
         self.history.select_revision(revision);
         self.past = Some((at, revision));
         self
     }
 
-    /// Returns the listed revisions.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Returns the listed revisions, to filter them.
     pub fn history_mut(&mut self) -> &mut History {
         &mut self.history
     }
 
-    /// Returns the title in the path of open screens.
     pub fn title(&self) -> String {
         "revisions".to_owned()
     }
 
-    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         let place = &self.history.place;
         Subject {
@@ -70,19 +65,16 @@ impl State {
         }
     }
 
-    /// Updates the screen after changes in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         if self.history.concerns(touched) {
             self.history.ask(turn);
         }
     }
 
-    /// Handles the answer to a request; returns the answer if this screen did not request it.
     pub fn answer(&mut self, ticket: Ticket, answer: Answer, _: &mut Turn<'_>) -> Option<Answer> {
         self.history.answer(ticket, answer)
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match action {
             Action::Pane => {
@@ -93,7 +85,6 @@ impl State {
         }
     }
 
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let place = &self.history.place;
         let then = self.past.map(|(at, revision)| {

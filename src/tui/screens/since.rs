@@ -1,23 +1,23 @@
-//! The changes around the start of an incident: first the changes before the start, then the changes after it. The
-//! changes before the start are sorted: the closest one is first.
+//! The incident screen (`:since`): first the changes before the start of an incident, the closest
+//! first; then the changes after it.
 
 use jiff::Timestamp;
 
 use super::{Handled, Scene, is_bad};
+use crate::action::Action;
+use crate::effect::{Answer, Effect, Ticket};
 use crate::engine::world::World;
+use crate::filter::{Facts, Filter, Matcher};
+use crate::model::{ScreenRequest, Subject, Turn};
+use crate::pen::Sheet;
+use crate::rows::page;
+use crate::screens::matrix::pane::word;
 use crate::subjects::release_pin::matrix;
 use crate::subjects::release_pin::past::Past;
 use crate::subjects::release_pin::since::{self, Suspect, What};
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Effect, Ticket};
-use crate::tui::filter::{Facts, Filter, Matcher};
-use crate::tui::model::{ScreenRequest, Subject, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::page;
-use crate::tui::screens::matrix::pane::word;
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
-use crate::tui::widgets::{scrolled, wrap};
+use crate::theme::Role;
+use crate::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
+use crate::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
     Column::new("WHEN", 16, 95),
@@ -27,17 +27,15 @@ const COLUMNS: &[Column] = &[
     Column::new("TIME TO THE START, STATE", 16, 96),
 ];
 
-/// The largest number of lines for the full text of the selected change.
+/// The maximum number of lines for the full text of the selected change.
 const SELECTED_LINES: usize = 2;
 
-/// The suspected changes, with a selection.
 #[derive(Debug)]
 pub struct State {
-    /// The start of the incident.
     start: Timestamp,
     ticket: Ticket,
     found: Option<Result<Vec<Suspect>, String>>,
-    /// The position of the selected change among the shown ones.
+    /// The position of the selected change among the changes that match the filter.
     selected: usize,
     filter: Filter,
 }
@@ -55,7 +53,7 @@ impl State {
         }
     }
 
-    /// Handles the audit trail: ranks the changes.
+    /// Handles the audit trail: finds and ranks the changes around the start of the incident.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -74,7 +72,7 @@ impl State {
         }
     }
 
-    /// Returns the changes that the filter keeps.
+    /// Returns the changes that match the filter.
     fn suspects(&self) -> Vec<&Suspect> {
         let all: &[Suspect] = match &self.found {
             Some(Ok(suspects)) => suspects,
@@ -86,18 +84,15 @@ impl State {
         all.iter().filter(keeps).collect()
     }
 
-    /// Returns the filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Sets the filter.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
         self.selected = self.selected.min(self.suspects().len().saturating_sub(1));
     }
 
-    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         let suspects = self.suspects();
         let suspect = suspects.get(self.selected);
@@ -111,7 +106,6 @@ impl State {
         }
     }
 
-    /// Returns the totals for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
         match &self.found {
             Some(Ok(suspects)) => {
@@ -121,7 +115,6 @@ impl State {
         }
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let last = self.suspects().len().saturating_sub(1);
         let page = page(turn.size).unsigned_abs();
@@ -146,7 +139,6 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let target_info = &scene.model.target_info;
         let start = target_info.clock(self.start, sheet.now);
@@ -166,7 +158,7 @@ impl State {
         if suspects.is_empty() {
             return;
         }
-        // Show the full text of the selected change here, because the table may not have room for it.
+        // Show the full text of the selected change above the table, because the table may cut it.
         let mut top = 1;
         if let Some(selected) = suspects.get(self.selected) {
             let happened = what(selected, scene.world, sheet.glyphs.arrow);
@@ -180,7 +172,7 @@ impl State {
         let height = sheet.height().saturating_sub(top);
         let seen = usize::from(height.saturating_sub(1));
         let before = suspects.iter().filter(|suspect| !suspect.is_after).count();
-        // A line between the two groups.
+        // The row with a title between the two groups.
         let has_title = before < suspects.len();
         let row_of = |number: usize| number + usize::from(has_title && number >= before);
         let rows = suspects.len() + usize::from(has_title);
@@ -217,7 +209,7 @@ impl State {
     }
 }
 
-/// Returns the cell that describes a change; the release is labelled if it is marked bad.
+/// Returns the cell that describes a change. It has a label if the release is marked bad.
 fn happened(suspect: &Suspect, world: &World, arrow: &str) -> Cell {
     let mut words = cell(what(suspect, world, arrow), role(suspect));
     let release = match &suspect.what {
@@ -231,7 +223,7 @@ fn happened(suspect: &Suspect, world: &World, arrow: &str) -> Cell {
     words
 }
 
-/// Returns the facts of a change for the filter.
+/// Returns the facts of a change that the filter checks.
 fn facts(suspect: &Suspect) -> Facts {
     let mut texts: Vec<&str> = vec![&suspect.component.name, &suspect.details];
     texts.extend(suspect.environment.as_deref());
@@ -248,7 +240,7 @@ fn facts(suspect: &Suspect) -> Facts {
     Facts::of_texts(texts)
 }
 
-/// Describes a change.
+/// Describes a change in a few words.
 fn what(suspect: &Suspect, world: &World, arrow: &str) -> String {
     let label = |release: &str| matrix::label(world, &suspect.component, release).to_owned();
     match &suspect.what {

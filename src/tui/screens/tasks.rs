@@ -1,18 +1,18 @@
-//! The tasks: confirmed actions that continue in the background, newest first, with their progress.
+//! The tasks screen: the confirmed plans of this session, the newest first, with their progress.
 
 use super::{Handled, Scene};
+use crate::action::Action;
+use crate::effect::{Effect, Ticket};
 use crate::engine::world::World;
+use crate::from_keys;
+use crate::model::{Level, ScreenRequest, Subject, Turn};
+use crate::pen::Sheet;
+use crate::rows::page;
 use crate::subjects::service::Command;
-use crate::tui::action::Action;
-use crate::tui::effect::{Effect, Ticket};
-use crate::tui::from_keys;
-use crate::tui::model::{Level, ScreenRequest, Subject, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::page;
-use crate::tui::tasks::{self, Progress, Task};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
-use crate::tui::widgets::{scrolled, wrap};
+use crate::tasks::{self, Progress, Task};
+use crate::theme::Role;
+use crate::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+use crate::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 100),
@@ -23,7 +23,6 @@ const COLUMNS: &[Column] = &[
     Column::new("REASON", 12, 45),
 ];
 
-/// The tasks screen, with the selected task.
 #[derive(Debug, Default)]
 pub struct State {
     selected: Option<Ticket>,
@@ -31,14 +30,14 @@ pub struct State {
 }
 
 impl State {
-    /// Starts on the newest task.
+    /// Opens the screen with the newest task selected.
     pub fn open(tasks: &[Task]) -> Self {
         let mut state = Self::default();
         state.select(tasks, 0);
         state
     }
 
-    /// Selects a task by its position, the newest first.
+    /// Selects a task by its position; the newest task has position 0.
     fn select(&mut self, tasks: &[Task], number: usize) {
         let number = number.min(tasks.len().saturating_sub(1));
         let task = tasks.iter().rev().nth(number);
@@ -66,12 +65,10 @@ impl State {
         found.unwrap_or_default()
     }
 
-    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         self.subject.clone()
     }
 
-    /// Returns the totals for the line under the header.
     pub fn totals(tasks: &[Task], world: &World) -> Vec<(String, Role)> {
         let count = |wanted| {
             tasks
@@ -90,7 +87,6 @@ impl State {
             .collect()
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let (tasks, at) = (turn.tasks, self.position(turn.tasks));
         let page = page(turn.size).unsigned_abs();
@@ -161,7 +157,6 @@ impl State {
         Handled::Yes
     }
 
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let tasks = &scene.model.tasks;
         if tasks.is_empty() {
@@ -222,7 +217,6 @@ fn line(sheet: &Sheet<'_>, world: &World, selected: bool, task: &Task) -> Line {
     }
 }
 
-/// Draws the details of one task.
 fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, task: &Task) {
     sheet.rule(
         0,

@@ -1,4 +1,4 @@
-//! Tests of the lists, the audit trail and the log: their look, and their keys.
+//! Tests of the list, audit and log screens: their look and their keys.
 
 mod contexts;
 mod data;
@@ -14,22 +14,22 @@ mod workloads;
 use std::time::Duration;
 
 use super::Screen;
+use crate::action::Action;
+use crate::effect::{Answer, Effect, Object};
 use crate::fixture::at;
+use crate::model::{Event, Level, Model};
+use crate::snapshot_test::SnapshotTest;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
 use crate::subjects::service::Command;
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Effect, Object};
-use crate::tui::model::{Event, Level, Model};
-use crate::tui::snapshot_test::SnapshotTest;
-use crate::tui::tasks::{Logged, Rolling, State, Task};
+use crate::tasks::{Logged, Rolling, State, Task};
 use data::{record, shop};
 
 fn still() -> SnapshotTest {
     SnapshotTest::of(shop())
 }
 
-/// Returns the action of the plan in front.
+/// Returns the command of the plan in front.
 fn ordered(still: &SnapshotTest) -> &Command {
     match still.model.front() {
         Screen::Plan(state) => &state.command,
@@ -305,7 +305,8 @@ fn actions_work_on_what_a_list_has_selected() {
     assert!(
         matches!(ordered(&marked), Command::Mark(mark) if mark.release == "checkout-service-v1.2.3")
     );
-    // A release can be deployed, or rolled back to where another one is effective.
+    // The user can deploy a release, or roll an environment back to it where another release is
+    // effective.
     let deployed = still().keys("g r D");
     assert!(matches!(
         ordered(&deployed),
@@ -319,7 +320,7 @@ fn actions_work_on_what_a_list_has_selected() {
         Command::Change(planner::Order::Rollback { environment, to: Target::Release(release), .. })
             if environment == "production" && release == "checkout-service-v1.2.1"
     ));
-    // Marked rows make an action on several components.
+    // With marked rows, an action applies to several components.
     let set = still()
         .keys("g p /")
         .keys("\"env:staging\"")
@@ -345,7 +346,7 @@ fn a_list_follows_the_world() {
     still.tell(Event::World(vec![touched])).shows("19 releases");
 }
 
-/// Adds a task to a model and a line to its log.
+/// Adds tasks to a model, and an entry to its command log.
 fn with_tasks(mut still: SnapshotTest) -> SnapshotTest {
     let rollback = Command::Change(planner::Order::Rollback {
         component: "checkout-service".into(),
@@ -355,7 +356,7 @@ fn with_tasks(mut still: SnapshotTest) -> SnapshotTest {
     });
     let prepared = Box::new(data::collection(&still.world, still.now));
     let task = |ticket, command: &Command, since, state| Task {
-        target: crate::tui::tasks::Target::of(&crate::tui::snapshot_test::target_info()),
+        target: crate::tasks::Target::of(&crate::snapshot_test::target_info()),
         frozen: None,
         ticket,
         command: command.clone(),
@@ -402,7 +403,7 @@ fn tasks_say_how_far_they_are() {
         .shows("is writing")
         .shows("3 removed")
         .golden("tasks");
-    // A running write stops between two objects.
+    // A write that is cancelled stops between two objects.
     let stopped = tasks().keys("ctrl-c");
     assert!(matches!(stopped.effects.last(), Some(Effect::Cancel(904))));
     // The tasks screen can undo a finished task.
@@ -451,13 +452,13 @@ fn help_lists_the_keys_narrows_and_runs() {
         ordered(&plan),
         Command::Change(planner::Order::Rollback { .. })
     ));
-    // A command goes to the command prompt, because it may need arguments.
+    // A command opens in the command prompt, because it may need arguments.
     still()
         .keys("?")
         .keys("\":theme\"")
         .keys("enter")
         .shows(":theme");
-    // For a list, the help shows the keys of lists.
+    // If a list is in front, the help shows the keys of lists.
     still()
         .keys("g r ?")
         .shows("of the releases screen")
@@ -496,7 +497,7 @@ fn protect(model: &mut Model) {
 
 #[test]
 fn only_what_is_protected_is_armed() {
-    // Each case: read-only, protected, the command, the time until which writes are allowed.
+    // Each case: read-only, protected, the command, the duration for which bowline allows writes.
     for (readonly, protected, line, armed) in [
         (false, false, "write 15m", None),
         (true, false, "write 15m", None),

@@ -1,4 +1,4 @@
-//! Garbage collection: deletes the objects that nobody needs, and no others.
+//! Garbage collection: deletes the releases and snapshots that nothing uses, and no other objects.
 
 use serde_json::json;
 
@@ -6,7 +6,8 @@ use super::Story;
 use super::shop::{released, retains};
 use crate::engine::world::{Key, World};
 
-/// Creates two releases that no ReleasePin names; the retention keeps the newer one.
+/// Opens the shop with two more releases, v4 and v5, that no ReleasePin names. The retention keeps
+/// the newer one.
 async fn with_waste() -> Story {
     let mut story = Story::shop().await;
     let namespace = story.model.target_info.namespace.clone();

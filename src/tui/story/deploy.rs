@@ -22,7 +22,7 @@ async fn a_release_of_the_definitions_is_made_and_deployed_where_the_pipeline_be
     assert!(story.release(&name).await.is_some());
     settled(&story.client, "cart", "dev", json!(null)).await;
     story.shows("cart-dev became ready with").await;
-    // Deploying the same definitions again changes nothing.
+    // Deploying unchanged definitions again changes nothing.
     story.keys("esc D").shows("nothing would change").await;
 }
 
@@ -95,7 +95,7 @@ async fn a_deployment_goes_into_the_environment_under_the_cursor() {
         .shows("deploy  cart  into  staging, past the promotion path")
         .await;
     story.shows("--environment staging --skip-path").await;
-    // A deployment that skips earlier environments needs a reason.
+    // A deployment that skips promotion needs a reason.
     story.shows("type why").await;
     story.shows("shop/cart:v1").await;
     story.keys("enter").shows("Type a reason").await;

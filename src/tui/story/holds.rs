@@ -1,4 +1,4 @@
-//! Holds: pinned with and without an end, respected, and unpinned.
+//! Holds: pinning with and without an end, changes that a hold refuses, and unpinning.
 
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn a_hold_is_placed_refuses_a_promotion_and_is_lifted() {
     story.keys("U").shows("the hold of ana").await;
     story.shows("no object changes in the environment").await;
     story.keys("y").shows("revision 3").await;
-    // The refused plan is below, and is made again.
+    // The refused plan is below, and bowline makes it again.
     story.keys("esc").shows("U removes the hold").await;
     story.keys("ctrl-r").shows("data.image").await;
     assert!(story.pin("cart", "staging").await.spec.holds.is_empty());
@@ -115,7 +115,7 @@ async fn a_set_is_pinned_with_an_expiry_and_undone_as_one() {
         let holds = story.pin(component, "dev").await.spec.holds;
         assert!(holds.is_empty(), "{component}");
     }
-    // The marks are still there: the same undo works from the matrix, and undoes the first undo.
+    // The marks are still set, so the same undo works from the matrix and reverses the first undo.
     story
         .keys("esc Z")
         .shows("undo  2 components  in  dev")
@@ -128,7 +128,7 @@ async fn a_set_of_which_one_is_refused_is_not_begun() {
     story.keys("g g h h H enter").shows("a hold of ana").await;
     story.shows("no object changes in the environment").await;
     story.keys("y").shows("pinned cart in dev at cart-v3").await;
-    // Nobody pinned ledger, so it has nothing to undo.
+    // ledger has no hold in dev, so there is nothing to undo.
     story
         .keys("esc * Z")
         .shows("there is no earlier state")
@@ -151,7 +151,7 @@ async fn the_pane_names_who_promoted_the_release_and_not_who_holds_it() {
     story.shows("Held by tom").await;
     story.shows("promoted by ana").await;
     story.hides("by tom:").hides("edited by");
-    // An undo that only removes a hold does not make the release effective either.
+    // An undo that only removes a hold does not replace ana as the user who promoted the release.
     story.keys("U").shows("the hold of tom").await;
     story.shows("no object changes in the environment").await;
     story.keys("y").shows("revision 4").await;

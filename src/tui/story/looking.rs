@@ -1,4 +1,4 @@
-//! Comparisons, revisions and objects as text.
+//! Screens that only read: comparisons, revisions, and objects as text.
 
 use super::{Story, shop};
 use crate::fixture::install_kinds;

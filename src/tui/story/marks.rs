@@ -1,4 +1,4 @@
-//! Marks: releases that users marked bad or good.
+//! Marks: users mark releases bad or good.
 
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
@@ -30,14 +30,14 @@ async fn a_release_is_marked_bad_with_a_reason_and_absolved() {
         .keys("esc g r")
         .shows("bad, ana: leaks connections")
         .await;
-    // A release that already has the mark is not marked again.
+    // A release that is already marked bad cannot be marked bad again.
     story.keys("/").types("v2").keys("enter B");
     story.shows("Already marked bad").await;
     story
         .keys("esc A")
         .shows("marked good   promotion and rollback")
         .await;
-    // A good mark that replaces a bad one needs a reason too.
+    // A good mark that replaces a bad mark also needs a reason.
     story.keys("enter").shows("Type a reason").await;
     story.types("fixed by a patch").keys("enter");
     story.shows("cart-v2 is marked good").await;
@@ -70,7 +70,7 @@ async fn a_mark_that_somebody_set_meanwhile_stands() {
     story.shows("cart-v2 was marked good by tom").await;
     story.types("leaks").keys("enter");
     story.shows("out of date: ctrl-r plans again").await;
-    // Making the plan again keeps the text.
+    // The typed reason stays when bowline makes the plan again.
     story.keys("ctrl-r").shows("from      marked good").await;
     story.shows("type why leaks").await;
 }

@@ -1,6 +1,7 @@
-//! Stories: tests that press keys and check the screen, on a real embedded store with the real runner.
+//! Stories: tests that press keys and check the screen. They use an embedded store and the same
+//! runner as the program.
 //!
-//! A story waits until the expected text is on the screen; it never waits for a fixed time.
+//! A story waits until the screen shows the expected text. It never waits for a fixed time.
 
 mod collect;
 mod deploy;
@@ -49,37 +50,38 @@ use crate::fixture;
 use crate::resolve::git::{Git, Settings};
 use crate::subjects::release_pin::READ_BY_GC;
 
-/// After this time, a story hangs and fails.
+/// The time after which a waiting story fails.
 const HANG: Duration = Duration::from_secs(60);
 
-/// A user at the keyboard, and the store.
+/// A running UI with its embedded store.
 pub struct Story {
-    /// The model.
     pub model: Model,
-    /// The client of the user.
+    /// The client of the user who presses the keys.
     pub client: Client,
     session: Arc<Session>,
     runner: Runner,
     answers: UnboundedReceiver<Event>,
     versions: watch::Receiver<u64>,
     touched: std::pin::Pin<Box<dyn Stream<Item = Touched> + Send>>,
-    /// The texts on the clipboard, in order.
+    /// The texts that the UI has copied to the clipboard, the oldest first.
     pub copied: Vec<String>,
     options: Options,
     environment: Environment,
     directory: TempDir,
-    /// The lock of a running controller, so that readers trust the status that the story writes.
+    /// The lock of a running controller. Without it, readers do not trust the status that the story
+    /// writes.
     _lock: Option<std::fs::File>,
 }
 
 impl Story {
-    /// Opens the shop: cart at v3 in dev, v2 in staging and v2 in prod, where the last good release is v1;
-    /// ledger at v1 everywhere. No controller runs: the story writes the status of ReleasePins.
+    /// Opens a UI on the shop: cart is at v3 in dev, at v2 in staging, and at v2 in prod, where v1
+    /// is the last good release; ledger is at v1 everywhere. No controller runs, so the story
+    /// writes the status of ReleasePins.
     pub async fn shop() -> Self {
         Self::with(Options::default()).await
     }
 
-    /// Opens the shop and promotes cart to staging; the applied plan is in front.
+    /// Opens the shop, promotes cart to staging, and shows the applied plan.
     pub async fn promoted() -> Self {
         let mut story = Self::shop().await;
         story.keys("g g h h P").shows("data.image").await;
@@ -90,7 +92,7 @@ impl Story {
         story
     }
 
-    /// Opens a store without the kinds that the matrix shows.
+    /// Opens a store in which the kinds that the matrix reads are not installed.
     pub async fn without_kinds() -> Self {
         let (filling, environment, directory, lock) = Self::store();
         let connection = connect::connect(&filling, &environment).await.unwrap();
@@ -99,7 +101,7 @@ impl Story {
         Self::begin(filling, environment, directory, Some(lock)).await
     }
 
-    /// Opens the shop with other flags.
+    /// Opens the shop with these options.
     pub async fn with(options: Options) -> Self {
         let (filling, environment, directory, lock) = Self::store();
         let connection = connect::connect(&filling, &environment).await.unwrap();
@@ -111,7 +113,7 @@ impl Story {
         Self::open(options, environment, directory, Some(lock)).await
     }
 
-    /// Creates the options of a new store.
+    /// Creates a temporary store: its options, environment, directory, and controller lock.
     fn store() -> (Options, Environment, TempDir, std::fs::File) {
         let directory = tempfile::tempdir().unwrap();
         let store = directory.path().join("shop.db");
@@ -129,7 +131,7 @@ impl Story {
         (filling, environment, directory, lock)
     }
 
-    /// Opens the UI on a target, and waits until the data is loaded.
+    /// Opens the UI on a target, and waits until the read model is live.
     async fn open(
         options: Options,
         environment: Environment,
@@ -142,7 +144,7 @@ impl Story {
         story
     }
 
-    /// Opens the UI on a target.
+    /// Opens the UI on a target, without waiting.
     async fn begin(
         options: Options,
         environment: Environment,
@@ -181,7 +183,7 @@ impl Story {
         story
     }
 
-    /// Returns a connection of another user.
+    /// Returns a connection to the same store as another user.
     pub async fn somebody(&self, user: &str) -> Connection {
         let options = Options {
             impersonate: Some(user.to_owned()),
@@ -204,7 +206,7 @@ impl Story {
         }
     }
 
-    /// Passes the changes from the watches to the model.
+    /// Passes the changes that the watches have reported to the model.
     fn follow(&mut self) {
         let mut touched = Vec::new();
         while let Some(Some(one)) = self.touched.next().now_or_never() {
@@ -223,7 +225,6 @@ impl Story {
         self
     }
 
-    /// Types a text.
     pub fn types(&mut self, text: &str) -> &mut Self {
         for c in text.chars() {
             let key = match c {
@@ -235,7 +236,7 @@ impl Story {
         self
     }
 
-    /// Returns the screen as text.
+    /// Returns the screen as plain text.
     pub fn screen(&self) -> String {
         let (width, height) = self.model.size;
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
@@ -248,7 +249,7 @@ impl Story {
         picture::text(&buffer)
     }
 
-    /// Waits until the screen shows a text.
+    /// Waits until the screen shows a text; panics after [`HANG`].
     #[track_caller]
     pub fn shows<'s>(&'s mut self, words: &'s str) -> impl Future<Output = &'s mut Self> + 's {
         let caller = std::panic::Location::caller();
@@ -271,14 +272,13 @@ impl Story {
         }
     }
 
-    /// Waits until the read model meets a condition.
+    /// Waits until the read model meets a condition; panics after [`HANG`].
     pub async fn knows(&mut self, known: impl Fn(&World) -> bool) {
         let known = self.session.feed.when(known);
         tokio::time::timeout(HANG, known).await.unwrap();
         self.follow();
     }
 
-    /// Asserts that the screen does not show a text.
     #[track_caller]
     pub fn hides(&mut self, words: &str) -> &mut Self {
         let screen = self.screen();
@@ -286,17 +286,17 @@ impl Story {
         self
     }
 
-    /// Types a command and runs it.
+    /// Runs a line of the command prompt.
     pub fn command(&mut self, line: &str) -> &mut Self {
         self.keys(":").types(line).keys("enter")
     }
 
-    /// Returns a path in the temporary directory of the story.
+    /// Returns the path for a file in the temporary directory of the story.
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Changes the release of a ReleasePin as another user, without any check.
+    /// Changes the releaseRef of a ReleasePin as another user, without a plan.
     pub async fn meanwhile(&self, user: &str, pin: &str, release: &str) {
         let other = self.somebody(user).await;
         let pins: Api<ReleasePin> = Api::default_namespaced(other.client);
@@ -306,18 +306,16 @@ impl Story {
             .unwrap();
     }
 
-    /// Reads a release; None if it does not exist.
     pub async fn release(&self, name: &str) -> Option<Release> {
         let releases: Api<Release> = Api::default_namespaced(self.client.clone());
         releases.get_opt(name).await.unwrap()
     }
 
-    /// Returns the release in the releaseRef of a ReleasePin.
+    /// Returns the name of the release in the releaseRef of a ReleasePin.
     pub async fn names(&self, component: &str, environment: &str) -> String {
         self.pin(component, environment).await.spec.release_ref.name
     }
 
-    /// Reads a ReleasePin.
     pub async fn pin(&self, component: &str, environment: &str) -> ReleasePin {
         let pins: Api<ReleasePin> = Api::default_namespaced(self.client.clone());
         pins.get(&names::pin(component, environment)).await.unwrap()

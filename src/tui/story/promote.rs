@@ -1,4 +1,4 @@
-//! Promotions: from one environment to the next.
+//! Promotions from one environment to the next.
 
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
@@ -53,7 +53,7 @@ async fn what_is_not_ready_or_is_marked_bad_is_not_promoted() {
     settled(&story.client, "cart", "dev", json!(null)).await;
     story.keys("g m").shows("bad").await;
     story.keys("P").shows("release cart-v3 is marked bad").await;
-    story.shows("A marks this one good again").await;
+    story.shows("A marks this release good").await;
     assert_eq!(story.names("cart", "staging").await, "cart-v2");
 }
 
@@ -62,7 +62,7 @@ async fn a_promotion_that_somebody_overtook_is_not_done() {
     let mut story = Story::shop().await;
     story.keys("g g h h P").shows("data.image").await;
     story.meanwhile("tom", "cart-staging", "cart-v1").await;
-    // The open plan names the changed fact and its author, and cannot be applied.
+    // The open plan names the changed fact and the user who changed it, and refuses to apply.
     story.shows("tom changed cart-staging to cart-v1").await;
     story
         .keys("y")
@@ -93,7 +93,7 @@ async fn an_open_promotion_follows_its_source_and_its_release() {
     story
         .shows("cart-dev is no longer ready: 0 of 2 ready")
         .await;
-    // When the health recovers, the plan is current again.
+    // When cart is ready again, the plan is up to date again.
     settled(&story.client, "cart", "dev", json!(null)).await;
     let namespace = story.model.target_info.namespace.clone();
     let ready = crate::engine::world::Key::new(&namespace, "cart-dev");

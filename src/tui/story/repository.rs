@@ -1,4 +1,4 @@
-//! Actions on a repository: each action is one commit, and pushing is a separate command.
+//! Actions on a repository: each action is one commit. Pushing is a separate command.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,14 +15,14 @@ use crate::api::{Release, ReleasePin};
 use crate::connect::{self, Environment, Options, StoreFile};
 use crate::fixture;
 
-/// The work tree of a story, and its bare upstream repository.
+/// The work tree of a story. Its upstream is a bare repository next to it.
 struct Work {
     root: PathBuf,
     variables: BTreeMap<OsString, OsString>,
 }
 
 impl Work {
-    /// Writes the shop as files, commits and pushes it.
+    /// Writes the shop as files, commits them, and pushes the commit.
     async fn of_shop(home: &Path) -> Self {
         let variable = |name: &str, value: OsString| (OsString::from(name), value);
         let work = Self {
@@ -77,19 +77,19 @@ impl Work {
         self.git_words(&["commit", "-q", "-m", subject]);
     }
 
-    /// Returns the number of commits, and the subject of the last one.
+    /// Returns the number of commits, and the subject of the last commit.
     fn log(&self) -> (String, String) {
         let count = self.git("rev-list --count HEAD");
         (count, self.git("log -1 --format=%s"))
     }
 
-    /// Returns the short id of the last commit.
+    /// Returns the abbreviated id of the last commit.
     fn head(&self) -> String {
         self.git("rev-parse --short=12 HEAD")
     }
 }
 
-/// Returns the releases and ReleasePins of the shop, as files.
+/// Returns the releases and ReleasePins of the shop as (path, text).
 async fn objects(home: &Path) -> Vec<(String, String)> {
     let store = home.join("filled.db");
     fixture::store::place(&store);
@@ -125,7 +125,7 @@ async fn objects(home: &Path) -> Vec<(String, String)> {
     files
 }
 
-/// Opens the shop as a repository.
+/// Opens a UI on the shop as a repository.
 async fn open(options: Options) -> (Story, Work) {
     let directory = tempfile::tempdir().unwrap();
     let work = Work::of_shop(directory.path()).await;
@@ -145,7 +145,8 @@ async fn open(options: Options) -> (Story, Work) {
 
 const PIN: &str = "pins/staging/cart.yaml";
 
-/// Plans the promotion of cart from dev to staging, and waits until the whole plan is shown.
+/// Plans the promotion of cart from dev to staging, and waits until the plan and its diff are
+/// shown.
 async fn planned(story: &mut Story) {
     story.keys("g g h h").shows("cart in dev").await;
     story.keys("P").shows("[ y apply ]").await;
@@ -180,7 +181,7 @@ async fn a_promotion_is_one_commit_and_the_header_counts_it() {
         format!("1\t1\t{PIN}")
     );
     story.shows("deploy ▪ main, ahead 1").await;
-    // An undo reverses the change with one more commit.
+    // An undo adds another commit, which reverses the change.
     story.keys("Z").shows("[ y apply ]").await;
     story.shows("data.image").await;
     story.keys("y").shows("committed ").await;
@@ -193,7 +194,7 @@ async fn a_promotion_is_one_commit_and_the_header_counts_it() {
         "{}",
         work.read(PIN)
     );
-    // Both commits are in the audit trail, with their actions.
+    // The audit trail contains both commits with their actions.
     story.keys("esc :").types("audit").keys("enter");
     story.shows("promote  cart/staging").await;
     story.shows("8 entries in 6 chains  whole").await;
@@ -211,19 +212,17 @@ async fn a_work_tree_that_is_not_ready_is_refused_with_what_to_do() {
     story
         .shows("pins/staging/cart.yaml has changes that are not committed")
         .await;
-    story
-        .shows("git diff HEAD -- pins/staging/cart.yaml shows them")
-        .await;
+    story.shows("git diff HEAD -- pins/staging/cart.yaml").await;
     story.keys("esc").hides(refused);
     work.git("restore pins/staging/cart.yaml");
     work.git("checkout -q --detach");
     story.keys("P").shows("HEAD is detached").await;
-    story.shows("git switch BRANCH first").await;
+    story.shows("git switch BRANCH").await;
     story.keys("esc").hides(refused);
     story.shows("deploy ▪ detached HEAD").await;
     work.git("switch -q main");
     story.shows("deploy ▪ main ").await;
-    // Between the plan and its confirmation, another user commits a change of the same file.
+    // After the plan and before its confirmation, another user commits a change of the same file.
     planned(&mut story).await;
     work.write(PIN, &format!("{clean}# theirs\n"));
     work.commit("theirs");
@@ -254,7 +253,7 @@ async fn a_push_is_a_word_of_its_own_and_a_rejected_one_keeps_the_commit() {
     assert_eq!(tip(), work.head());
     story.hides("ahead");
 
-    // Another user pushes first.
+    // Another user has pushed first.
     work.git("clone -q ../origin.git ../theirs");
     for line in [
         "-C ../theirs config user.name Bob",
@@ -285,7 +284,8 @@ async fn a_push_is_a_word_of_its_own_and_a_rejected_one_keeps_the_commit() {
         .await;
 }
 
-/// The remote of the release's definitions does not answer, but the work tree has the definitions.
+/// The work tree contains the definitions of the release, so the plan does not need their remote,
+/// which does not answer.
 #[tokio::test]
 async fn what_the_repository_has_is_planned_without_its_remote() {
     let (mut story, work) = open(Options::default()).await;
@@ -327,7 +327,7 @@ async fn commits_go_to_the_branch_that_was_named() {
         .await;
     assert_eq!(work.head(), head);
     assert_eq!(work.git("rev-parse --short=12 promo^"), head);
-    // The copied command works on the same repository from any directory.
+    // The copied command line works on the same repository from any directory.
     story.keys("Y").shows("is on the clipboard").await;
     let root = work.root.canonicalize().unwrap();
     let line = format!(

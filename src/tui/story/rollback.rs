@@ -1,4 +1,4 @@
-//! Rollbacks: to the last good revision, to a release, to a revision.
+//! Rollbacks to the last good revision, to a chosen release, and to a chosen revision.
 
 use super::Story;
 

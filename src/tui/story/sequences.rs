@@ -1,10 +1,11 @@
-//! Random sequences of actions, cancellations, resizes, changes by other users and passing time. After each
-//! sequence, the UI shows exactly the content that a fresh program shows on the same store, and every skipped
-//! frame would have been identical to the frame before.
+//! Random sequences of actions, cancellations, resizes, changes by other users and passing time.
+//! The test checks two rules. After each sequence, the UI shows the same content as a newly started
+//! program on the same store. And each frame that the UI skipped would have been equal to the
+//! previous frame.
 //!
-//! The seed of a sequence determines all its steps.
-//! `BOWLINE_FULL=1 cargo test --lib story::sequences -- --nocapture` runs 500 sequences; `BOWLINE_SEED=N` runs
-//! only the sequence of this seed and prints its steps.
+//! The seed of a sequence determines all its steps. `BOWLINE_FULL=1 cargo test --lib
+//! story::sequences -- --nocapture` runs 500 sequences. `BOWLINE_SEED=N` runs only the sequence
+//! with this seed, and prints its steps.
 
 mod steps;
 
@@ -24,36 +25,35 @@ use crate::connect::Options;
 use crate::engine::audit::AuditWriter;
 use crate::engine::subject::dynamic;
 use crate::engine::world::Key;
+use crate::model::Event;
+use crate::picture;
+use crate::roster::Kind;
+use crate::screens::{Scene, Screen};
 use crate::subjects::release_pin::kind::KIND;
-use crate::tui::model::Event;
-use crate::tui::picture;
-use crate::tui::roster::Kind;
-use crate::tui::screens::{Scene, Screen};
-use crate::tui::view::view;
-use crate::tui::visible::{self, Glimpse};
+use crate::view::view;
+use crate::visible::{self, Glimpse};
 use steps::{Dice, Foreign, PLACES, Step, step};
 
-/// The number of sequences in the short and in the long form.
+/// The number of sequences in a short run.
 const SHORT: u64 = 20;
 const FULL: u64 = 500;
-/// The number of steps of a sequence.
 const STEPS: usize = 14;
-/// The time limit for two programs to show the same.
+/// The time limit for two programs to show the same content.
 const AGREE: Duration = Duration::from_secs(20);
-/// The time that the test waits for an answer before it checks whether the runner is still busy.
+/// The time for which the test waits for an answer before it checks whether the runner is busy.
 const POLL: Duration = Duration::from_millis(2);
-/// The size for comparing two programs: everything fits.
+/// The terminal size for the comparison of two programs; the whole content fits.
 const WIDE: (u16, u16) = (200, 60);
 
-/// A program that runs a sequence, and the frame on its screen.
+/// A program that runs a sequence, with its last frame.
 struct Walk {
     story: Story,
     tom: Client,
     drawn: (Glimpse, String, Timestamp),
     ahead: SignedDuration,
-    /// The number of skipped frames.
+    /// The number of frames that the UI skipped.
     spared: u64,
-    /// The number of confirmed plans.
+    /// The number of plans that the sequence confirmed.
     confirmed: u64,
 }
 
@@ -83,7 +83,7 @@ impl Walk {
         }
     }
 
-    /// Draws a frame, as the terminal UI does after each key.
+    /// Draws a frame, as the event loop does after each key press.
     fn draw(&mut self) {
         self.drawn = frame(&self.story);
     }
@@ -100,7 +100,8 @@ impl Walk {
         }
     }
 
-    /// Passes the changes from the watches to the model; asserts that a skipped frame is identical.
+    /// Passes the changes from the watches to the model. If the UI skips the frame, asserts that
+    /// the frame would be unchanged.
     fn follow(&mut self) {
         use futures::{FutureExt, StreamExt};
         let mut touched = Vec::new();
@@ -127,7 +128,7 @@ impl Walk {
         assert_eq!(after, *before, "a frame was left out: {touched:?}");
     }
 
-    /// Waits until no work is running.
+    /// Waits until the runner has no running task.
     async fn calm(&mut self) {
         loop {
             self.follow();
@@ -170,7 +171,8 @@ impl Walk {
         self.draw();
     }
 
-    /// Chooses the first option, and confirms or leaves the plan in front.
+    /// Chooses the first option if a choice is open. Then confirms the open plan if `confirm` is
+    /// true, and closes it.
     async fn decide(&mut self, depth: usize, confirm: bool) {
         self.calm().await;
         if self.story.model.over.is_some() {
@@ -186,7 +188,7 @@ impl Walk {
         }
     }
 
-    /// Types the required input of the plan in front.
+    /// Types the input that the plan in front requires.
     async fn confirm(&mut self) {
         let Some(Screen::Plan(plan)) = self.story.model.stack.last() else {
             return;
@@ -215,7 +217,7 @@ impl Walk {
         self.story.session.who.write().unwrap().ahead = self.ahead;
     }
 
-    /// Performs a change by another user; ignores a refusal by the store.
+    /// Makes a change as another user. Ignores an error of the store.
     async fn other(&mut self, foreign: Foreign) {
         let tom = self.tom.clone();
         let pins: Api<ReleasePin> = Api::default_namespaced(tom.clone());
@@ -359,7 +361,7 @@ impl Walk {
         self.follow();
     }
 
-    /// Opens another program on the same store, at the same time.
+    /// Opens a new program on the same store, with the same current time.
     async fn fresh(&self) -> Walk {
         let options = Options {
             embedded: self.story.options.embedded.clone(),
@@ -384,7 +386,7 @@ impl Walk {
         fresh
     }
 
-    /// Compares every open screen with that of a fresh program.
+    /// Compares each open screen with the same screen of a newly started program.
     async fn agrees(&mut self, seed: u64, steps: &[Step]) {
         self.calm().await;
         self.story.model.over = None;
@@ -392,7 +394,7 @@ impl Walk {
         self.tell(Event::Resize(WIDE.0, WIDE.1));
         let mut fresh = self.fresh().await;
         fresh.tell(Event::Resize(WIDE.0, WIDE.1));
-        // The lists, from front to back.
+        // Compare the list screens, the front one first.
         while self.story.model.stack.len() > 1 {
             if let Some(Screen::List(list)) = self.story.model.stack.last_mut() {
                 list.roster_mut().unmark();
@@ -425,7 +427,7 @@ impl Walk {
             self.story.model.stack.pop();
             self.draw();
         }
-        // The matrix of the present, with the cursor on the same cell.
+        // Compare the live matrix, with the cursor on the same cell.
         for _ in 0..4 {
             self.keys("esc");
         }
@@ -439,7 +441,7 @@ impl Walk {
         }
         self.place(&mut fresh);
         self.same(&mut fresh, "the matrix", seed, steps).await;
-        // The matrix at the last change.
+        // Compare the matrix at the time of the last change.
         self.keys("T");
         fresh.keys("T");
         self.calm().await;
@@ -449,7 +451,7 @@ impl Walk {
             .await;
     }
 
-    /// Gives a fresh program the same cursor and sort order.
+    /// Gives the new program the same cursor, sort order and filter in the matrix.
     fn place(&mut self, fresh: &mut Walk) {
         let place = self.story.model.matrix().place();
         let ours = self.story.model.matrix().roster().unwrap();
@@ -468,7 +470,8 @@ impl Walk {
         fresh.tell(Event::Tick);
     }
 
-    /// Waits until both programs show the same: their watches deliver at different times.
+    /// Waits until both programs show the same content, because their watches deliver at different
+    /// times. Panics after [`AGREE`].
     async fn same(&mut self, fresh: &mut Walk, what: &str, seed: u64, steps: &[Step]) {
         let deadline = tokio::time::Instant::now() + AGREE;
         loop {
@@ -511,7 +514,7 @@ fn snapshot_of(name: &str, component: &str, environment: &str) -> ComponentEnvSn
     serde_json::from_value(snapshot).unwrap()
 }
 
-/// Returns the status that a controller would write.
+/// Returns the status that a controller writes to a ReleasePin.
 fn settled(pin: &ReleasePin, failing: Option<&str>) -> Value {
     let generation = pin.metadata.generation;
     let release = &pin.spec.release_ref.name;
@@ -557,7 +560,7 @@ fn drawn_at(story: &Story, now: Timestamp) -> String {
     picture::text(&buffer)
 }
 
-/// Returns the content of the front screen: its rows, its pane and its totals.
+/// Returns the content of the front screen: its rows, pane and totals.
 fn content(story: &mut Story, now: Timestamp) -> String {
     story.model.notice = None;
     let text = drawn_at(story, now);

@@ -1,4 +1,5 @@
-//! The store of a story: a shop with two components in three environments, filled without a controller.
+//! The data of most stories: a shop with two components in three environments. No controller fills
+//! it.
 
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -13,7 +14,7 @@ pub fn shop() -> String {
     fixture::shop(&["cart", "ledger"])
 }
 
-/// Writes the shop into a store.
+/// Writes the objects of the shop into a store.
 pub async fn fill(connection: &Connection) {
     let client = &connection.client;
     fixture::create_all(client, &shop()).await;
@@ -40,7 +41,7 @@ pub async fn released(client: &Client, component: &str, version: &str) {
     fixture::create(client, &made).await.unwrap();
 }
 
-/// Sets the retention of the pipeline.
+/// Sets the retention of the DeploymentPipeline.
 pub async fn retains(client: &Client, retention: serde_json::Value) {
     let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(client.clone());
     let patch = Patch::Merge(json!({"spec": {"retention": retention}}));
@@ -50,7 +51,7 @@ pub async fn retains(client: &Client, retention: serde_json::Value) {
         .unwrap();
 }
 
-/// Creates a ReleasePin with a history of releases, each of them healthy.
+/// Creates a ReleasePin that had these releases one after another, each of them healthy.
 pub async fn pinned(client: &Client, component: &str, environment: &str, history: &[&str]) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client.clone());
     let name = names::pin(component, environment);
@@ -85,7 +86,7 @@ pub async fn pinned(client: &Client, component: &str, environment: &str, history
     settled(client, component, environment, json!(outcomes)).await;
 }
 
-/// Writes the status that a controller would write: the current generation is observed and ready.
+/// Writes the status that a controller writes: the current generation is observed and ready.
 pub async fn settled(
     client: &Client,
     component: &str,

@@ -1,4 +1,4 @@
-//! The past: the matrix at a past time, the changes around an incident, and its timeline.
+//! Past times: the matrix at a past time, and the changes and the timeline of an incident.
 
 use super::Story;
 

@@ -1,4 +1,4 @@
-//! Undo: reverses the last action, and no other.
+//! Undo reverses exactly the last action.
 
 use super::Story;
 
@@ -13,7 +13,7 @@ async fn what_was_just_done_is_undone_from_its_own_screen() {
         .shows("cart in staging rolls out cart-v2, revision 3")
         .await;
     assert_eq!(story.names("cart", "staging").await, "cart-v2");
-    // An undo is an action too, so undo reverses it.
+    // Undo is itself an action, so a second undo reverses it.
     story.keys("esc l Z").shows("undo  cart  in  staging").await;
     story.shows("cart-v3").await;
 }

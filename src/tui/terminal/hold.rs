@@ -1,7 +1,7 @@
-//! The global state that restores the terminal.
+//! The global state that is needed to restore the terminal.
 //!
-//! A panic hook and a signal handler must find this state, because neither can ask the event loop. The first
-//! caller restores the terminal; a second call does nothing.
+//! It is global because a panic hook and a signal handler must find it without the event loop. The
+//! first call restores the terminal; further calls do nothing.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, Once, PoisonError};
@@ -19,18 +19,18 @@ struct Held {
 
 impl Held {
     fn give_back(mut self) {
-        // If the terminal is gone, there is nobody to report the error to.
+        // If the terminal is gone, bowline cannot report the error anywhere.
         let _ = self.out.write_all(&self.leave);
         let _ = self.out.flush();
         let _ = disable_raw_mode();
     }
 }
 
-/// Control over the terminal; dropping it restores the terminal.
+/// The control over the terminal. Dropping it restores the terminal.
 pub struct Hold(());
 
 impl Hold {
-    /// Takes the terminal over: raw mode, and the modes of `options`.
+    /// Takes over the terminal: sets raw mode and the modes of `options`.
     pub fn take(out: Box<dyn Write + Send>, options: &Options) -> io::Result<Hold> {
         restore_on_panic();
         enable_raw_mode()?;
@@ -39,10 +39,10 @@ impl Hold {
         Ok(hold)
     }
 
-    /// Takes the terminal over again, after another program used it.
+    /// Takes over the terminal again, after [`Hold::give_back`].
     pub fn take_again(&mut self, out: Box<dyn Write + Send>, options: &Options) -> io::Result<()> {
-        // The shell may have changed the mode, and `enable_raw_mode` does nothing if it believes that raw
-        // mode is on.
+        // The shell may have changed the mode, but `enable_raw_mode` does nothing if it remembers
+        // raw mode as enabled.
         let _ = disable_raw_mode();
         enable_raw_mode()?;
         self.enter(out, options)
@@ -58,12 +58,13 @@ impl Hold {
         entered
     }
 
-    /// Restores the terminal until [`Hold::take_again`].
+    /// Restores the terminal until the next [`Hold::take_again`].
     pub fn give_back(&mut self) {
         restore();
     }
 
-    /// Returns whether the terminal is still under control: a panic on another thread restores it.
+    /// Returns whether bowline still controls the terminal. False if a panic on another thread has
+    /// restored it.
     pub fn is_held(&self) -> bool {
         is_held()
     }
@@ -75,14 +76,14 @@ impl Drop for Hold {
     }
 }
 
-/// Returns whether the terminal is under control.
+/// Returns whether bowline controls the terminal.
 pub fn is_held() -> bool {
     HELD.lock()
         .unwrap_or_else(PoisonError::into_inner)
         .is_some()
 }
 
-/// Restores the terminal, if it is under control.
+/// Restores the terminal if bowline controls it.
 pub fn restore() {
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(held) = held {
@@ -90,8 +91,8 @@ pub fn restore() {
     }
 }
 
-/// Restores the terminal before a panic prints its message; otherwise the message would be lost with the
-/// screen.
+/// Installs a panic hook that restores the terminal before the panic message is printed. Otherwise
+/// the message would disappear with the alternate screen.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

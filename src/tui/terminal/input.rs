@@ -1,8 +1,9 @@
-//! The input from a terminal: keys, pastes, sizes, signals, and the answer about its background.
+//! The input from a terminal: keys, pastes, sizes, signals, and the terminal's report of its
+//! background colour.
 //!
-//! All available input is read at once, so that a burst of keys costs one frame. Key releases are ignored.
-//! The terminal sends the answer about its background as if the user had typed it; this module separates it
-//! from keys, so it never runs an action.
+//! This module reads all available input at once, so that a burst of key presses costs one frame.
+//! It ignores key releases. A terminal reports its background colour as a sequence that looks like
+//! typed keys; this module recognises the sequence, so that it never runs an action.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,34 +20,30 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::osc::{self, Rgb};
 use super::signals::Signal;
 
-/// The largest number of inputs before a frame is drawn.
+/// The maximum number of inputs that are read before bowline draws a frame.
 const BURST: usize = 1024;
 
-/// The largest length of an answer, in characters.
+/// The maximum length of the terminal's report of its background, in characters.
 const LONGEST_ANSWER: usize = 64;
 
 /// An input from the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// A key was pressed, or it repeats.
+    /// A key press, or a repeat of a key that is held down.
     Key(KeyEvent),
-    /// A pasted text.
     Paste(String),
-    /// A mouse event.
     Mouse(MouseEvent),
-    /// The terminal gained or lost the focus.
     Focus(bool),
-    /// The terminal has a new size.
     Resize(Size),
-    /// The colour of the terminal's background.
+    /// The terminal reports the colour of its background.
     Background(Rgb),
-    /// A signal.
+    /// A signal reached the process.
     Signal(Signal),
     /// The terminal is closed.
     Gone,
 }
 
-/// The events of a terminal.
+/// The inputs of a terminal as an asynchronous stream.
 pub struct Events {
     keys: BoxStream<'static, io::Result<Event>>,
     signals: UnboundedReceiver<Signal>,
@@ -56,12 +53,13 @@ pub struct Events {
 }
 
 impl Events {
-    /// Reads the terminal of the program; `asked` says whether to expect an answer about its background.
+    /// Reads the terminal of the process. `asked` says whether bowline has requested the background
+    /// colour.
     pub fn of_terminal(signals: UnboundedReceiver<Signal>, asked: bool) -> Events {
         Events::of(EventStream::new().boxed(), signals, asked)
     }
 
-    /// Reads any stream of events.
+    /// Reads a given stream of events instead of a terminal.
     pub fn of(
         keys: BoxStream<'static, io::Result<Event>>,
         signals: UnboundedReceiver<Signal>,
@@ -79,8 +77,8 @@ impl Events {
         }
     }
 
-    /// Waits for input and returns all of it. Dropping the future loses nothing. After [`Input::Gone`] it
-    /// waits forever.
+    /// Waits for input, and returns all available input. Dropping the future loses no input. After
+    /// [`Input::Gone`], the future never completes.
     pub async fn next(&mut self) -> Vec<Input> {
         std::future::poll_fn(|context| {
             self.gather(context);
@@ -92,7 +90,8 @@ impl Events {
         .await
     }
 
-    /// Waits for the colour of the background, at most this long; keeps other input for later.
+    /// Waits for the background colour for at most `longest`; None if the terminal does not report
+    /// it in time. Keeps other input for [`Events::next`].
     pub async fn background(&mut self, longest: Duration) -> Option<Rgb> {
         let told = std::future::poll_fn(|context| {
             self.gather(context);
@@ -109,7 +108,7 @@ impl Events {
         tokio::time::timeout(longest, told).await.ok().flatten()
     }
 
-    /// Reads all available input, and registers the task for the next.
+    /// Reads all available input, and registers the current task to be woken for further input.
     fn gather(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(Some(signal)) = self.signals.poll_recv(context) {
             self.waiting.push_back(Input::Signal(signal));
@@ -117,7 +116,7 @@ impl Events {
         while !self.is_gone && self.waiting.len() < BURST {
             match self.keys.poll_next_unpin(context) {
                 Poll::Ready(Some(Ok(event))) => self.answers.take(event, &mut self.waiting),
-                // An unknown sequence: skip it, the next one may be known.
+                // crossterm does not know this sequence. Skip it and continue with the next one.
                 Poll::Ready(Some(Err(error))) if error.kind() == io::ErrorKind::Other => {}
                 Poll::Ready(Some(Err(_)) | None) => {
                     self.is_gone = true;
@@ -132,8 +131,8 @@ impl Events {
     }
 }
 
-/// Separates the answer about the background from keys. The answer arrives as the keys of `alt-]`, then
-/// `11;rgb:...`, then `alt-\` or `ctrl-g`.
+/// Recognises the terminal's report of its background among the keys. It arrives as the keys
+/// `alt-]`, then `11;rgb:...`, then `alt-\` or `ctrl-g`.
 #[derive(Default)]
 struct Answers {
     asked: bool,
@@ -185,14 +184,15 @@ impl Answers {
         }
     }
 
-    /// Passes the held keys on, because they are not an answer.
+    /// Passes the held keys on as key presses, because they are not a report.
     fn release(&mut self, into: &mut VecDeque<Input>) {
         into.extend(self.held.drain(..).map(Input::Key));
         self.text.clear();
     }
 }
 
-/// Adds an input to the waiting ones. Of several sizes and of consecutive mouse moves, only the newest stays.
+/// Adds an input to the queue. Only the newest of several sizes, and of consecutive mouse moves,
+/// stays in the queue.
 fn push(event: Event, into: &mut VecDeque<Input>) {
     let input = match event {
         Event::Key(key) => Input::Key(key),
@@ -231,7 +231,8 @@ mod tests {
         Event::Key(KeyEvent::new(KeyCode::Char(code), modifiers))
     }
 
-    /// Converts text to events as crossterm reports it: `^` before a key is alt, a bell is ctrl-g.
+    /// Converts text to the events that crossterm reports: `^` means alt with the next key, and a
+    /// bell means ctrl-g.
     fn typed(text: &str) -> Vec<Event> {
         let mut alt = KeyModifiers::NONE;
         let mut events = Vec::new();
@@ -270,12 +271,12 @@ mod tests {
             ("^]11;rgb:1e1e/1e1e/2e2e^\\", "<30,30,46>"),
             ("^]11;rgb:ff/ff/ff\x07", "<255,255,255>"),
             ("j^]11;rgba:0/0/0/f^\\k", "j<0,0,0>k"),
-            // The user typed these keys: the last key cannot be part of an answer.
+            // A user typed these keys: their last key cannot belong to a report.
             ("^]x", "^]x"),
             ("^]11x", "^]11x"),
             ("^]11;rgb:zz", "^]11;rgb:zz"),
             ("^]11;rgb:1/2^\\", "^]11;rgb:1/2^\\"),
-            // There is only one answer; the keys of a second answer are passed on.
+            // bowline requests one report, so the keys of a second one are passed on.
             ("^]11;rgb:0/0/0\x07^]j", "<0,0,0>^]j"),
         ] {
             assert_eq!(told(typed(keys)), expected, "{keys:?}");

@@ -1,26 +1,26 @@
-//! Links. The cells of a frame cannot hold links, so a screen passes them separately.
+//! Links (OSC 8). The cells of a frame cannot hold links, so a screen passes its links separately.
 //!
-//! If a link appears, moves or disappears, its cells are written again, even if their text stays the same.
+//! If a link appears, moves or disappears, its cells are written again, even if their text is
+//! unchanged.
 
 use std::ops::Range;
 
 use ratatui::layout::Rect;
 
-/// The largest length of an address in bytes. Some terminals treat a longer address as an attack, others do not
-/// open it.
+/// The maximum length of an address in bytes. Some terminals treat longer addresses as an attack or
+/// do not open them.
 const LONGEST: usize = 2048;
 
-/// Cells that open an address on a click.
+/// A rectangle of cells that opens an address when the user clicks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The area of the cells.
     pub area: Rect,
     url: String,
 }
 
 impl Link {
-    /// Returns a link if the address is safe to write and to open: `http` or `https`, printable, not too
-    /// long.
+    /// Returns a link. None if the address is not safe to write and to open: it must be `http` or
+    /// `https`, printable ASCII, and not too long.
     pub fn new(area: Rect, url: &str) -> Option<Link> {
         let is_web = url.starts_with("https://") || url.starts_with("http://");
         let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
@@ -30,14 +30,13 @@ impl Link {
         })
     }
 
-    /// Returns the address.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// Finds web addresses in a text: each ends at the next blank or quote, without the punctuation of the
-/// sentence.
+/// Returns the byte ranges of the web addresses in a text. An address ends at a blank, a quote or
+/// an angle bracket, and excludes punctuation at its end.
 pub fn addresses(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -57,14 +56,15 @@ pub fn addresses(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Writes the sequence that starts a link; None ends the current link.
+/// Writes the sequence that starts a link. With None, writes the sequence that ends the current
+/// link.
 pub fn begin(url: Option<&str>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\x1b]8;;");
     out.extend_from_slice(url.unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\x1b\\");
 }
 
-/// Returns the areas whose link differs from before.
+/// Returns the areas of all links that were added or removed.
 pub fn changed(before: &[Link], now: &[Link]) -> Vec<Rect> {
     let gone = before.iter().filter(|link| !now.contains(link));
     let new = now.iter().filter(|link| !before.contains(link));

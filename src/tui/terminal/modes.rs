@@ -1,25 +1,27 @@
 //! The modes that bowline sets on a terminal, and the sequences that reset them.
 //!
-//! `TERM` decides which modes are set. bowline does not query the terminal: a terminal ignores an unknown
-//! mode, and a query would delay the start by an answer that may never come.
+//! `TERM` decides which modes are set. bowline does not ask the terminal which modes it supports: a
+//! terminal ignores unknown modes, and waiting for an answer would delay the start.
 
 use super::osc::{ASK_BACKGROUND, Between};
 
-/// The modes to set.
+/// The modes that bowline sets on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to use the mouse; without it, the terminal's own text selection works.
+    /// Whether bowline receives mouse events. If it does not, the terminal's own text selection
+    /// works.
     pub mouse: bool,
-    /// Whether to use the keyboard protocol that distinguishes `ctrl-i` from `tab`.
+    /// Whether to enable the kitty keyboard protocol, which distinguishes `ctrl-i` from `tab`.
     pub keyboard: bool,
-    /// Whether the terminal understands OSC sequences: title, copy, links, the question about its background.
+    /// Whether the terminal understands OSC sequences, which set the title, copy text, write links
+    /// and request the background colour.
     pub osc: bool,
-    /// The multiplexer between bowline and the terminal.
+    /// The terminal multiplexer in which bowline runs, if any.
     pub between: Between,
 }
 
 impl Options {
-    /// Derives the modes from `TERM` and `TMUX`; `None` for a terminal that cannot move its cursor.
+    /// Chooses the modes by `TERM` and `TMUX`; None if the terminal cannot move its cursor.
     pub fn of(term: &str, in_tmux: bool, mouse: bool) -> Option<Options> {
         let family = term.split(['-', '.']).next().unwrap_or_default();
         let options = |keyboard, osc, between| Options {
@@ -33,22 +35,22 @@ impl Options {
             _ if in_tmux => Some(options(true, true, Between::Tmux)),
             "tmux" => Some(options(true, true, Between::Tmux)),
             "screen" => Some(options(false, true, Between::Screen)),
-            // Kernel consoles and hardware terminals.
+            // Consoles of kernels, and hardware terminals.
             "linux" | "cons25" | "sun" | "vt52" | "vt100" | "vt102" | "vt220" | "vt320"
             | "ansi" => Some(options(false, false, Between::Nothing)),
             _ => Some(options(true, true, Between::Nothing)),
         }
     }
 
-    /// Returns the sequences that take over the terminal: alternate screen, bracketed paste, focus, keyboard,
-    /// hidden cursor.
+    /// Returns the sequences that take over the terminal: alternate screen, bracketed paste, focus
+    /// reports, keyboard protocol, hidden cursor.
     pub fn enter(&self) -> Vec<u8> {
         let mut out = b"\x1b[?1049h\x1b[?2004h\x1b[?1004h".to_vec();
         if self.mouse {
             out.extend_from_slice(b"\x1b[?1000h\x1b[?1002h\x1b[?1006h");
         }
         if self.osc {
-            // The terminal stores the old title on its stack.
+            // The terminal pushes the old title on its stack.
             out.extend_from_slice(b"\x1b[22;2t");
         }
         if self.keyboard {
@@ -58,7 +60,8 @@ impl Options {
         out
     }
 
-    /// Returns the question about the background; empty if the terminal cannot answer.
+    /// Returns the sequence that requests the background colour; empty if the terminal cannot
+    /// report it.
     pub fn ask(&self) -> &'static [u8] {
         match self.osc {
             true => ASK_BACKGROUND,
@@ -66,16 +69,17 @@ impl Options {
         }
     }
 
-    /// Returns the sequences that restore the terminal, even in the middle of a frame.
+    /// Returns the sequences that restore the terminal. They also work in the middle of a frame.
     pub fn leave(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if self.osc {
-            // Ends an unfinished string sequence, then a link.
+            // Ends an unfinished string sequence, then an open link.
             out.extend_from_slice(b"\x1b\\\x1b]8;;\x1b\\");
         }
         out.extend_from_slice(b"\x1b[?2026l\x1b[m");
         if self.keyboard {
-            // Each screen has its own keyboard stack, so reset it before leaving the screen.
+            // The alternate screen has its own keyboard stack, so pop the mode before leaving that
+            // screen.
             out.extend_from_slice(b"\x1b[<u");
         }
         if self.osc {
@@ -140,7 +144,7 @@ mod tests {
                     modes
                 };
                 let mut set = modes(&enter, 'h');
-                // A hidden cursor is shown, and an unfinished frame is ended.
+                // `leave` also shows the cursor that `enter` hides, and ends an unfinished frame.
                 set.extend(modes(&enter, 'l'));
                 set.push("2026".to_owned());
                 set.sort();

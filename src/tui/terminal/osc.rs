@@ -1,7 +1,8 @@
-//! Sequences for the terminal itself: copy, title, the question about its background.
+//! OSC sequences for the terminal: copy to the clipboard, set the title, request the background
+//! colour.
 //!
-//! Some of the text comes from clusters. It is encoded or cleaned so that it cannot end the sequence that
-//! carries it.
+//! A part of their text comes from clusters. This module encodes or cleans it, so that it cannot
+//! end its sequence and start another.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,61 +10,55 @@ use thiserror::Error;
 
 use crate::text;
 
-/// The largest length of an encoded text in bytes. xterm and tmux silently drop a longer sequence.
+/// The maximum length of an encoded text in bytes. xterm and tmux drop longer sequences without an
+/// error.
 const LONGEST_COPY: usize = 74_994;
 
-/// The longest string that GNU screen passes on.
+/// The maximum length in bytes of a string that GNU screen passes on to the terminal.
 const SCREEN_CHUNK: usize = 700;
 
-/// The largest width of a title, in columns.
+/// The maximum width of a window title, in columns.
 const LONGEST_TITLE: usize = 120;
 
-/// The multiplexer between bowline and the terminal, which must be told to pass sequences on.
+/// A terminal multiplexer. It passes sequences to the terminal only in a special form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Between {
-    /// No multiplexer.
     #[default]
     Nothing,
-    /// tmux.
     Tmux,
-    /// GNU screen.
     Screen,
 }
 
-/// The reasons why a text was not copied.
+/// The reasons why bowline cannot copy a text.
 #[derive(Debug, Error)]
 pub enum CopyError {
-    /// Terminals would silently drop the text.
+    /// The text is too long: terminals would drop it without an error.
     #[error("{} is too much to copy through the terminal (limit {})", text::bytes(*.length as u64), text::bytes(*.limit as u64))]
     TooLong {
-        /// The length of the text in bytes.
+        /// The length of the text, in bytes.
         length: usize,
-        /// The largest length that terminals accept, in bytes.
+        /// The maximum length, in bytes.
         limit: usize,
     },
-    /// The terminal has no sequence for copying.
+    /// The terminal has no sequence for the clipboard.
     #[error("this terminal cannot copy: it does not support OSC sequences")]
     NotThere,
-    /// Writing to the terminal failed.
     #[error("cannot write to the terminal: {0}")]
     Write(#[from] std::io::Error),
 }
 
-/// A colour, as a terminal reports it.
+/// A colour that a terminal reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rgb {
-    /// Red, 0 to 255.
     pub red: u8,
-    /// Green, 0 to 255.
     pub green: u8,
-    /// Blue, 0 to 255.
     pub blue: u8,
 }
 
-/// Asks for the colour of the background; the terminal answers as input, or never.
+/// Requests the background colour. The terminal reports it as input, or ignores the request.
 pub const ASK_BACKGROUND: &[u8] = b"\x1b]11;?\x1b\\";
 
-/// Returns the sequences that copy a text to the clipboard.
+/// Returns the sequences that copy a text to the clipboard; fails if the text is too long.
 pub fn copy(text: &str, between: Between) -> Result<Vec<u8>, CopyError> {
     let encoded = STANDARD.encode(text);
     if encoded.len() > LONGEST_COPY {
@@ -75,7 +70,8 @@ pub fn copy(text: &str, between: Between) -> Result<Vec<u8>, CopyError> {
     let sequence = format!("\x1b]52;c;{encoded}\x1b\\").into_bytes();
     Ok(match between {
         Between::Nothing => sequence,
-        // tmux accepts the plain form with set-clipboard, and the wrapped form with allow-passthrough.
+        // tmux accepts the plain sequence if set-clipboard is on, and the wrapped one if
+        // allow-passthrough is on.
         Between::Tmux => [sequence.clone(), tmux(&sequence)].concat(),
         Between::Screen => screen(&sequence),
     })
@@ -94,7 +90,8 @@ fn tmux(sequence: &[u8]) -> Vec<u8> {
 }
 
 fn screen(sequence: &[u8]) -> Vec<u8> {
-    // The terminator of the inner sequence would end the outer one, so the inner one ends with BEL.
+    // GNU screen would take the terminator of the inner sequence as its own, so the inner sequence
+    // ends with BEL.
     let inner = sequence.strip_suffix(b"\x1b\\").unwrap_or(sequence);
     let inner = [inner, b"\x07"].concat();
     let mut out = Vec::new();
@@ -106,25 +103,26 @@ fn screen(sequence: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the sequence that sets the window title.
+/// Returns the sequence that sets the window title, cut to the maximum width.
 pub fn title(name: &str) -> Vec<u8> {
     let name = text::fit(name, LONGEST_TITLE);
     format!("\x1b]2;{name}\x1b\\").into_bytes()
 }
 
-/// Reads the answer about the background after `11;`: `rgb:1e1e/1e1e/2e2e` and shorter forms.
+/// Parses the terminal's report after `11;`, for example `rgb:1e1e/1e1e/2e2e`; None if it is
+/// invalid.
 pub fn background(answer: &str) -> Option<Rgb> {
     let channels = answer
         .strip_prefix("rgb:")
         .or_else(|| answer.strip_prefix("rgba:"))?;
     let mut channels = channels.split('/').map(channel);
     let (red, green, blue) = (channels.next()??, channels.next()??, channels.next()??);
-    // An opacity may follow, and nothing else.
+    // Only an opacity may follow.
     let opacity = channels.next().is_none_or(|channel| channel.is_some());
     (opacity && channels.next().is_none()).then_some(Rgb { red, green, blue })
 }
 
-/// Reads one to four hex digits, scaled to 255.
+/// Parses one to four hex digits, and scales the value to 0..=255.
 fn channel(digits: &str) -> Option<u8> {
     if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;

@@ -1,14 +1,15 @@
-//! The last layer before the terminal: turns changed cells into as few bytes as possible.
+//! The last layer before the terminal: writes the changed cells of a frame with as few bytes as
+//! possible.
 //!
-//! ratatui's own crossterm backend moves the cursor with the long form, sets both colours when one of them
-//! changes, writes each attribute as a separate sequence, colours blanks, and resets everything after each
-//! frame. On a slow connection these are most of the bytes, and a moved selection must fit into 2 KB at
-//! 200x60. So this backend remembers the cursor and the style from frame to frame, writes only differences,
-//! and writes equal styles of a row together if that is shorter. The tests compare both backends on the same
-//! frames.
+//! ratatui's crossterm backend writes most of its bytes for long cursor moves, for both colours
+//! when one changes, for one sequence per attribute, for colours of blanks, and for a reset after
+//! each frame. The limit is 2 KB for a moved selection at 200x60, for slow connections. This
+//! backend remembers the cursor and the style across frames, writes only differences, and writes
+//! all cells of a style in a row together if that is shorter. The tests compare both backends on
+//! the same frames.
 //!
-//! It is also the last safety check: the text of a cell never contains a control sequence, even if a screen
-//! forgot to clean it.
+//! This layer is also the last safety check. It never writes control sequences from the text of a
+//! cell, even if a screen did not clean the text.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,23 +22,24 @@ use super::links::{self, Link};
 use super::pen::{self, Look, PLAIN};
 use super::symbol::Symbol;
 
-/// The usual largest size of a frame in bytes; a larger frame is still one write.
+/// The initial capacity of the frame buffer in bytes. A larger frame is still one write.
 const FRAME: usize = 64 * 1024;
 
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
 
-/// The links of the current frame, set before its cells are written.
+/// The links of the current frame. They must be set before the cells of the frame are written.
 pub type Links = Arc<Mutex<Vec<Link>>>;
 
-/// The position of the cursor. A part is None if it is unknown: it must be written before the next cell.
+/// The position of the terminal's cursor. A coordinate is None if it is unknown; the next move must
+/// then write it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cursor {
     column: Option<u16>,
     row: Option<u16>,
 }
 
-/// A backend that collects a frame and writes it at once.
+/// A ratatui backend that collects a frame and writes it with one call.
 pub struct Painter {
     out: Box<dyn Write + Send>,
     frame: Vec<u8>,
@@ -52,7 +54,7 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// Returns a painter for a terminal of this size, whose cursor is hidden.
+    /// Creates a painter for a terminal of this size. The cursor of the terminal must be hidden.
     pub fn new(out: Box<dyn Write + Send>, size: Size, links: Links) -> Painter {
         Painter {
             out,
@@ -68,13 +70,14 @@ impl Painter {
         }
     }
 
-    /// Changes the size of the next frame.
+    /// Sets the size for the next frame.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
         self.cursor = Cursor::default();
     }
 
-    /// Forgets the style and the cursor position of the terminal, because another program used it.
+    /// Forgets the style and the cursor position of the terminal, because another program has
+    /// changed them.
     pub fn forget(&mut self) {
         self.cursor = Cursor::default();
         self.shows_cursor = false;
@@ -83,12 +86,12 @@ impl Painter {
         self.frame.clear();
     }
 
-    /// Returns the bytes of the last frame, and of all frames.
+    /// Returns the number of bytes of the last frame, and of everything written so far.
     pub fn bytes(&self) -> (usize, u64) {
         (self.last, self.total)
     }
 
-    /// Writes the frame, which the terminal shows at once; a frame without changes writes nothing.
+    /// Writes the frame with one call; writes nothing if the frame has no changes.
     pub fn send(&mut self) -> io::Result<()> {
         self.last = 0;
         if self.frame.is_empty() {
@@ -105,7 +108,7 @@ impl Painter {
         sent
     }
 
-    /// Writes a sequence that draws nothing, outside of frames.
+    /// Writes a sequence that draws nothing, such as the window title. Call it only between frames.
     pub fn say(&mut self, sequence: &[u8]) -> io::Result<()> {
         self.write(sequence)
     }
@@ -116,15 +119,16 @@ impl Painter {
         self.out.flush()
     }
 
-    /// Writes the changed cells of a row in the shorter of two orders: from left to right, or grouped by
-    /// style. If colours are long and alternate, moving the cursor back is shorter than changing the colour.
+    /// Writes the changed cells of a row in the shorter of two orders: from left to right, or
+    /// grouped by style. Grouping is shorter if long colour sequences alternate, because cursor
+    /// moves are shorter.
     fn row(&mut self, row: &[(u16, u16, &Cell)]) {
         let looks = alike(row);
         let before = (self.frame.len(), self.cursor, self.look, self.link.clone());
         for (x, y, cell) in row {
             self.put(*x, *y, cell);
         }
-        // Grouping costs each style once, and a cursor move for each change between styles.
+        // Grouping writes each style once, and a cursor move at each change between styles.
         if looks.len() * 2 > changes(row) {
             return;
         }
@@ -162,17 +166,18 @@ impl Painter {
                 column: Some(after),
                 row: Some(y),
             },
-            // At the right edge the cursor waits to wrap; terminals differ in the next position.
+            // At the right edge, terminals differ in the position of the cursor after a character.
             (true, false) | (false, true) => Cursor {
                 column: None,
                 row: Some(y),
             },
-            // If the terminal drew the character wider than expected, the cursor has wrapped.
+            // If the terminal draws the character wider than expected, the cursor has wrapped to
+            // the next line.
             (false, false) => Cursor::default(),
         };
     }
 
-    /// Moves the cursor with the shortest sequence.
+    /// Moves the cursor with the shortest possible sequence.
     fn move_to(&mut self, x: u16, y: u16) {
         let Cursor { column, row } = self.cursor;
         let (from, to) = (row.map(u32::from), u32::from(y));
@@ -199,7 +204,7 @@ impl Painter {
     }
 
     fn sequence(&mut self, sequence: std::fmt::Arguments<'_>) {
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = self.frame.write_fmt(sequence);
     }
 
@@ -222,7 +227,7 @@ impl Painter {
     }
 }
 
-/// Returns the styles of a row, in the order of their first use.
+/// Returns the different styles in a row, in the order of their first use.
 fn alike(row: &[(u16, u16, &Cell)]) -> Vec<Look> {
     let mut looks: Vec<Look> = Vec::new();
     for (_, _, cell) in row {
@@ -234,7 +239,7 @@ fn alike(row: &[(u16, u16, &Cell)]) -> Vec<Look> {
     looks
 }
 
-/// Returns the number of style changes along a row.
+/// Returns the number of places in a row where the style changes.
 fn changes(row: &[(u16, u16, &Cell)]) -> usize {
     let differ = |pair: &&[(u16, u16, &Cell)]| match pair {
         [(_, _, one), (_, _, other)] => Look::of(one) != Look::of(other),
@@ -294,7 +299,7 @@ impl Backend for Painter {
     }
 
     fn clear_region(&mut self, clear_type: ClearType) -> io::Result<()> {
-        // Terminals clear with the current colour.
+        // A terminal clears cells with its current background colour, so reset the style first.
         pen::change(self.look, PLAIN, &mut self.frame);
         self.look = PLAIN;
         self.frame.extend_from_slice(match clear_type {
@@ -318,7 +323,7 @@ impl Backend for Painter {
         })
     }
 
-    /// Does nothing: only [`Painter::send`] writes.
+    /// Does nothing. Only [`Painter::send`] writes to the terminal.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

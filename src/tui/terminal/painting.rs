@@ -1,4 +1,4 @@
-//! Tests of the painter: a terminal understands its output, and the output is short.
+//! Tests of the painter: a terminal emulator understands its output, and the output is short.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use super::links::Link;
 use super::modes::Options;
 use super::{Drawn, Terminal};
 
-/// The written bytes, one element per write.
+/// The bytes that a terminal received, one element per write call.
 #[derive(Clone, Default)]
 struct Wire(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -101,7 +101,8 @@ fn moves_and_looks_are_said_shortly() {
             put(frame, 4, 4, "last", Style::new());
         })
         .unwrap();
-    // The glyph in the fourth row may be drawn wide, so the next column is written explicitly.
+    // Terminals may draw the glyph in the fourth row with double width, so the painter moves the
+    // cursor explicitly after it.
     assert_eq!(
         wire.text(),
         "^[?2026h^[H^[31mab^[Cc^[17Gwxyz\r\nnext^[4H●^[3G^[mlater^[5;5Hlast^[?2026l"
@@ -136,7 +137,7 @@ fn nothing_in_a_cell_steers_the_terminal() {
     for symbol in [
         "\x1b[2J", "\u{9b}", "\n", "a\x07", "\u{202e}", "\u{200b}", "",
     ] {
-        // Not through ratatui, which would reject some of them in a debug build.
+        // Not through ratatui, which rejects some of these symbols in debug builds.
         let mut cell = Cell::default();
         cell.set_symbol(symbol);
         let painter = terminal.screen.backend_mut();
@@ -192,8 +193,8 @@ fn another_size_is_drawn_anew_in_one_frame() {
     assert!(terminal.draw(text).unwrap().bytes > 0);
 }
 
-/// A table like the matrix: a glyph and words in several colours in each of eight columns, a pane that
-/// explains the row, a selection with its own colour over the whole row.
+/// Draws a table like the matrix: eight columns with a glyph and words in several colours, a detail
+/// pane, and a selected row in its own colours.
 fn table(frame: &mut Frame<'_>, selected: u16) {
     let colour = |n: u16| Color::Rgb((n * 37 % 200) as u8 + 40, (n * 91 % 200) as u8 + 40, 120);
     for y in 2..50 {
@@ -237,7 +238,7 @@ fn table(frame: &mut Frame<'_>, selected: u16) {
     }
 }
 
-/// Returns the number of bytes that ratatui's own backend writes for the same two frames.
+/// Returns the number of bytes that ratatui's crossterm backend writes for the same two frames.
 fn as_crossterm_writes() -> usize {
     let frame = |selected| {
         let mut terminal =
@@ -273,7 +274,7 @@ fn colour() -> impl Strategy<Value = Color> {
 }
 
 fn style() -> impl Strategy<Value = Style> {
-    // The attributes that vt100 can distinguish.
+    // Only attributes that vt100 can distinguish.
     let known = [
         Modifier::BOLD,
         Modifier::DIM,
@@ -293,7 +294,7 @@ fn style() -> impl Strategy<Value = Style> {
 type Written = Vec<(u16, u16, String, Style)>;
 
 fn frames() -> impl Strategy<Value = Vec<Written>> {
-    // No wide characters that cover half of another character: terminals differ in this case.
+    // Wide characters never cover half of another character, because terminals differ in this case.
     let narrow = prop_oneof!["[a-z ]{1,12}", "[ ]{1,9}", "[─│ü●é]{1,6}"];
     let narrow = (0u16..24, 0u16..4, narrow, style());
     let wide = (0u16..12, 4u16..6, "(界|──|  ){1,6}", style());

@@ -1,7 +1,7 @@
-//! Changes the style of a terminal with as few bytes as possible.
+//! Changes the text style of a terminal with as few bytes as possible.
 //!
-//! Every change is one sequence. If a reset is shorter than removing the attributes one by one, the sequence
-//! resets first. This module writes only SGR sequences, with nothing but digits, `;` and `:` in them.
+//! Each change is one SGR sequence. It starts with a reset if that is shorter than removing single
+//! attributes. The parameters contain only digits, `;` and `:`.
 
 use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
@@ -9,17 +9,13 @@ use ratatui::style::{Color, Modifier};
 /// The style of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// The colour of the text.
     pub fg: Color,
-    /// The background colour.
     pub bg: Color,
-    /// The colour of the underline.
     pub line: Color,
-    /// Bold, dim, reversed and similar attributes.
+    /// The attributes, such as bold, dim and reversed.
     pub modifier: Modifier,
 }
 
-/// The style of a terminal after a reset.
 pub const PLAIN: Look = Look {
     fg: Color::Reset,
     bg: Color::Reset,
@@ -27,7 +23,7 @@ pub const PLAIN: Look = Look {
     modifier: Modifier::empty(),
 };
 
-/// The attributes, each with the parameter that sets it and the one that removes it.
+/// The attributes: flag, SGR parameter that sets it, SGR parameter that removes it.
 const ATTRIBUTES: [(Modifier, &str, &str); 9] = [
     (Modifier::BOLD, "1", "22"),
     (Modifier::DIM, "2", "22"),
@@ -40,13 +36,12 @@ const ATTRIBUTES: [(Modifier, &str, &str); 9] = [
     (Modifier::CROSSED_OUT, "9", "29"),
 ];
 
-/// The attributes that are visible on a blank.
+/// The attributes that are visible on a blank cell.
 const ON_BLANKS: Modifier = Modifier::UNDERLINED
     .union(Modifier::REVERSED)
     .union(Modifier::CROSSED_OUT);
 
 impl Look {
-    /// Returns the style of a cell.
     pub fn of(cell: &Cell) -> Look {
         Look {
             fg: cell.fg,
@@ -56,7 +51,8 @@ impl Look {
         }
     }
 
-    /// Returns whether a blank looks the same in both styles: the text colour does not matter on a blank.
+    /// Returns whether a blank looks the same in both styles. The text colour is invisible on a
+    /// blank, unless an attribute shows it.
     pub fn same_blank(self, other: Look) -> bool {
         let shown = |look: Look| look.modifier.intersection(ON_BLANKS);
         self.bg == other.bg
@@ -65,7 +61,8 @@ impl Look {
     }
 }
 
-/// Writes the sequence that changes the style of a terminal.
+/// Writes the sequence that changes the style from `from` to `to`; writes nothing if they are
+/// equal.
 pub fn change(from: Look, to: Look, out: &mut Vec<u8>) {
     if from == to {
         return;
@@ -82,7 +79,7 @@ pub fn change(from: Look, to: Look, out: &mut Vec<u8>) {
         false => onwards,
     };
     out.extend_from_slice(b"\x1b[");
-    // A lone 0 is the default and can be omitted.
+    // The parameter 0 (reset) is the default, so a single 0 can be omitted.
     if shorter.text != "0" {
         out.extend_from_slice(shorter.text.as_bytes());
     }
@@ -107,7 +104,8 @@ impl Parameters {
         for (attribute, _, off) in ATTRIBUTES {
             if left.contains(attribute) && !to.contains(attribute) {
                 self.push(off);
-                // One parameter removes both bold and dim, and one both kinds of blink.
+                // One parameter removes both bold and dim, and another one removes both kinds of
+                // blinking.
                 for (other, _, same) in ATTRIBUTES {
                     if same == off {
                         left.remove(other);
@@ -157,8 +155,8 @@ fn colour(colour: Color, layer: Layer) -> String {
     }
 }
 
-/// Returns the parameter for the colour of the underline. It has colons, so that a terminal that does not know
-/// underline colours skips the whole parameter.
+/// Returns the parameter for the colour of the underline. It is separated by colons, so that a
+/// terminal that does not know underline colours skips it as a whole.
 fn line_colour(colour: Color) -> String {
     match colour {
         Color::Rgb(red, green, blue) => format!("58:2::{red}:{green}:{blue}"),
@@ -167,7 +165,7 @@ fn line_colour(colour: Color) -> String {
     }
 }
 
-/// Returns the index of a colour in the palette of 256; 0 for a colour without one.
+/// Returns the index of a colour in the 256-colour palette; 0 if the colour has no index.
 pub fn index(colour: Color) -> u8 {
     match colour {
         Color::Indexed(index) => index,

@@ -1,7 +1,8 @@
-//! Signals: those that end the program, those that stop it, and SIGABRT.
+//! Handles three kinds of signals: signals that end the process, signals that stop and continue it,
+//! and SIGABRT.
 //!
-//! A separate thread handles them, so that the terminal is restored even if the event loop hangs. The event loop
-//! gets the signal first, and has two seconds to end the program.
+//! A separate thread handles them, so that the terminal is restored even if the event loop hangs.
+//! The event loop receives a signal first, and has two seconds to end the process.
 
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -17,26 +18,27 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use super::hold;
 
-/// The time limit for the event loop to end.
+/// The time that the event loop has to end the process after a signal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The request of a signal.
+/// What a signal requests from the event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// End the program; the number is the argument of [`end_by`].
+    /// End the process with this signal number; see [`end_by`].
     End(i32),
-    /// Return the terminal to the shell and stop.
+    /// Restore the terminal for the shell, then stop the process.
     Stop,
-    /// Take over the terminal again, because the shell continues the program.
+    /// Take over the terminal again, because the shell has continued the process.
     Continued,
 }
 
-/// Starts to handle signals, until the program ends.
+/// Starts the thread that handles signals until the process ends; returns the signals for the event
+/// loop.
 pub fn watch() -> io::Result<UnboundedReceiver<Signal>> {
     let ends = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
     let mut signals = Signals::new([SIGABRT, SIGTSTP, SIGCONT].iter().chain(&ends))?;
-    // Registered after the signals above: the signal thread is notified first, then the aborting thread waits
-    // for it.
+    // Register this after the signals above. So the signal thread is woken first, and then the
+    // aborting thread waits for it.
     let gate = gate_of_abort()?;
     let (tell, told) = mpsc::unbounded_channel();
     std::thread::Builder::new()
@@ -78,20 +80,21 @@ fn answer(signal: i32, tell: &UnboundedSender<Signal>, gate: &PipeReader, has_en
     }
 }
 
-/// Restores the terminal and ends the program as if the signal had not been caught.
+/// Restores the terminal, and ends the process as the signal does by default.
 pub fn end_by(signal: i32) {
     hold::restore();
     let _ = emulate_default_handler(signal);
 }
 
-/// Makes an aborting thread wait inside its own signal handler until the terminal is restored.
+/// Makes an aborting thread wait in its signal handler until the terminal is restored.
 ///
-/// A signal handler can do little more than write to a pipe, and the process ends when the handler returns. So the
-/// pipe is full: the write of the handler blocks until [`open_gate`] makes room.
+/// A signal handler can do little more than write to a pipe, and the process ends when it returns.
+/// So this function fills the pipe: the write of the handler blocks until `open_gate` reads from
+/// the pipe.
 fn gate_of_abort() -> io::Result<PipeReader> {
     let (reader, mut writer) = io::pipe()?;
     pipe::register(SIGABRT, OwnedFd::from(writer.try_clone()?))?;
-    // Registering made the pipe non-blocking.
+    // Registering has made the pipe non-blocking.
     let flags = fcntl_getfl(&writer)?;
     fcntl_setfl(&writer, flags | OFlags::NONBLOCK)?;
     while writer.write(&[0; 4096]).is_ok() {}
@@ -103,26 +106,25 @@ fn open_gate(mut gate: &PipeReader) {
     let _ = gate.read(&mut [0; 64 * 1024]);
 }
 
-/// Returns whether a shell could continue the program: a shell in the same session that is not stopped together
-/// with the program.
+/// Returns whether a shell can continue the process after a stop. The shell must be in the same
+/// session, and must not be stopped together with the process.
 ///
-/// In a container, the session or the group may come from outside and then has the number 0. That is why
-/// these are plain numbers, not process ids, which cannot be 0.
+/// In a container, the session or the process group may belong to the host; its number is then 0.
+/// So this code compares plain numbers, because a process id cannot be 0.
 pub fn can_be_continued() -> bool {
     let Ok(session) = getsid(None) else {
         return false;
     };
     let (group, parent) = (getpgrp(), getppid());
-    // Nobody waits for the group of the session leader.
+    // No process waits for the group of the session leader.
     session != getpid()
         && parent.as_raw() != 0
         && getsid(Some(parent)) == Ok(session)
         && (getpgid(Some(parent)) != Ok(group) || group != session)
 }
 
-/// Stops the program and its process group until the shell continues it.
-///
-/// bowline catches SIGTSTP; this function does what SIGTSTP does by default.
+/// Stops the process group of this process until the shell continues it. bowline catches SIGTSTP,
+/// so this function does what SIGTSTP does by default.
 pub fn stop() -> io::Result<()> {
     Ok(kill_current_process_group(rustix::process::Signal::STOP)?)
 }

@@ -1,24 +1,23 @@
-//! The text of a cell that may be written, and its width.
+//! The text of one cell and its width.
 //!
-//! The last safety check: screens clean their texts, and this module replaces unsafe text that they missed.
+//! This module is the last safety check: it replaces unsafe text that a screen did not clean.
 
 use unicode_width::UnicodeWidthStr;
 
 use crate::text;
 
-/// The text of a cell, safe to write.
+/// The text of one cell, safe to write to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
     /// One grapheme without control characters.
     pub text: &'a str,
-    /// The width in columns.
     pub width: u16,
-    /// Whether all terminals agree on the width.
+    /// Whether all terminals use the same width for the text.
     pub is_certain: bool,
 }
 
 impl Symbol<'_> {
-    /// Returns the safe text of a cell.
+    /// Returns the text of a cell, or a replacement if it is not safe.
     pub fn of(symbol: &str) -> Symbol<'_> {
         if let [b' '..=b'~'] = symbol.as_bytes() {
             return Symbol {
@@ -36,7 +35,7 @@ impl Symbol<'_> {
                 is_certain: false,
             };
         }
-        // All terminals agree on the width of Latin letters, lines and blocks.
+        // All terminals use the same width for Latin letters, lines and blocks.
         let certain = |c: char| matches!(c, ' '..='\u{2ff}' | '\u{2500}'..='\u{259f}');
         Symbol {
             text: symbol,

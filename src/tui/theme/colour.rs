@@ -1,8 +1,8 @@
-//! Colours: parsing them, and reducing them to fewer colours.
+//! Parses colours, and reduces them to the colours that a terminal supports.
 
 use ratatui::style::Color;
 
-/// The names of the terminal's own sixteen colours, by number.
+/// The sixteen ANSI colours by name; the index is the colour's number.
 const ANSI: [(&str, Color); 16] = [
     ("black", Color::Black),
     ("red", Color::Red),
@@ -22,18 +22,18 @@ const ANSI: [(&str, Color); 16] = [
     ("bright-white", Color::White),
 ];
 
-/// The word for the terminal's own default colour.
+/// The word for the default colour of the terminal.
 const OWN: &str = "default";
 
-/// The steps of each channel in the cube of the 256 colours.
+/// The values of a channel in the colour cube of the 256-colour palette.
 const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
-/// Lists the names of colours.
+/// Returns the names of colours that themes can use.
 pub(super) fn names<'n>() -> impl Iterator<Item = &'n str> {
     ANSI.into_iter().map(|(name, _)| name).chain([OWN])
 }
 
-/// Reads `#rrggbb`, the name of a terminal colour, or `default`.
+/// Parses `#rrggbb`, the name of an ANSI colour, or `default`; None if the text is none of them.
 pub(super) fn parse(text: &str) -> Option<Color> {
     if let Some(digits) = text.strip_prefix('#') {
         let hex = digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -47,13 +47,14 @@ pub(super) fn parse(text: &str) -> Option<Color> {
     named.map(|(_, colour)| colour)
 }
 
-/// Returns the colour with this number among the 256 colours of a terminal.
+/// Returns the colour with this number in the 256-colour palette.
 pub(super) fn numbered(number: u8) -> Color {
     let own = ANSI.get(usize::from(number));
     own.map_or(Color::Indexed(number), |(_, colour)| *colour)
 }
 
-/// Returns red, green and blue; None for the terminal's own sixteen colours, whose values are unknown.
+/// Returns red, green and blue; None for the ANSI colours, because each terminal defines their
+/// values.
 pub(super) fn channels(colour: Color) -> Option<[u8; 3]> {
     match colour {
         Color::Rgb(red, green, blue) => Some([red, green, blue]),
@@ -62,7 +63,7 @@ pub(super) fn channels(colour: Color) -> Option<[u8; 3]> {
     }
 }
 
-/// Returns the channels of a number from 16 on: a cube of six steps, then greys.
+/// Returns the channels of a palette colour from 16 on: first a colour cube, then greys.
 fn of_index(number: u8) -> [u8; 3] {
     if number >= 232 {
         return [8 + 10 * (number - 232); 3];
@@ -72,7 +73,7 @@ fn of_index(number: u8) -> [u8; 3] {
     [step(within / 36), step(within / 6), step(within)]
 }
 
-/// Returns the nearest of the 240 colours that are the same in all terminals.
+/// Returns the nearest palette colour from 16 on. These 240 colours are the same in all terminals.
 pub(super) fn of_256(colour: Color) -> Color {
     let Color::Rgb(red, green, blue) = colour else {
         return colour;
@@ -85,7 +86,7 @@ pub(super) fn of_256(colour: Color) -> Color {
     nearest.map_or(colour, Color::Indexed)
 }
 
-/// Returns the one of the sixteen terminal colours that people would give the same name.
+/// Returns the ANSI colour that people would call by the same name.
 pub(super) fn of_16(colour: Color) -> Color {
     let Some(channels) = channels(colour) else {
         return colour;
@@ -110,7 +111,7 @@ pub(super) fn of_16(colour: Color) -> Color {
     if light < 0.7 { dull } else { bright }
 }
 
-/// A colour in the Oklab space: distances match visible differences.
+/// A colour in the Oklab space, in which distances correspond to visible differences.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Oklab {
     light: f64,
@@ -141,7 +142,7 @@ impl Oklab {
     }
 }
 
-/// Returns the linear light of a channel.
+/// Converts an sRGB channel to linear light, from 0 to 1.
 pub(super) fn linear(channel: u8) -> f64 {
     let value = f64::from(channel) / 255.0;
     if value <= 0.040_45 {
@@ -151,7 +152,7 @@ pub(super) fn linear(channel: u8) -> f64 {
     }
 }
 
-/// Returns the luminance of a colour, from 0 to 1, as WCAG defines it.
+/// Returns the relative luminance of a colour as defined by WCAG, from 0 to 1.
 pub(super) fn luminance(channels: [u8; 3]) -> f64 {
     let [red, green, blue] = channels.map(linear);
     0.2126 * red + 0.7152 * green + 0.0722 * blue

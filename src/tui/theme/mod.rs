@@ -1,10 +1,11 @@
-//! Themes as data: TOML files with a palette; each theme inherits another one.
+//! Themes: TOML files that define the style of each [`Role`]. A theme inherits all other styles
+//! from another theme.
 //!
-//! Screens use the style of a [`Role`] and know no colours. They first fill the whole area with
-//! [`Role::Text`], and use [`Theme::on`] for text on a selected row. A theme is written for true colour and
-//! [reduced](Theme::at) to the colours of the terminal; without colours, attributes replace them.
+//! Screens name roles and no colours. A frame starts filled with [`Role::Text`]; text on a selected
+//! row uses [`Theme::on`]. Authors write a theme in true colour, and [`Theme::at`] reduces it to
+//! the colours of the terminal. Without colours, attributes such as bold replace them.
 //!
-//! Mistakes in a user's theme are reported; the valid parts still apply.
+//! bowline reports mistakes in a user's theme, and uses the valid parts.
 
 mod colour;
 mod read;
@@ -22,9 +23,9 @@ pub use self::read::{Fault, Problem};
 use self::read::{Look, Sheet};
 pub use self::role::Role;
 pub use self::terminal::{Background, Depth};
-use crate::tui::keymap::file::{Source, did_you_mean, text_of};
+use crate::keymap::file::{Source, did_you_mean, text_of};
 
-/// The built-in themes, by name.
+/// The built-in themes: name and text.
 const BUILT_IN: [(&str, &str); 6] = [
     ("dark", include_str!("../../../themes/dark.toml")),
     ("light", include_str!("../../../themes/light.toml")),
@@ -43,18 +44,18 @@ const BUILT_IN: [(&str, &str); 6] = [
     (MONOCHROME, include_str!("../../../themes/monochrome.toml")),
 ];
 
-/// The theme for terminals without colours.
+/// The name of the theme for terminals without colours.
 const MONOCHROME: &str = "monochrome";
 
-/// The theme that a user's theme inherits by default.
+/// The name of the theme that a user's theme inherits if it names no other one.
 const ROOT: &str = "dark";
 
-/// The directory of the user's themes in bowline's configuration directory.
+/// The subdirectory of the configuration directory that contains the user's themes.
 pub const DIRECTORY: &str = "themes";
 
 const ROLES: usize = Role::WORDS.len();
 
-/// The styles of all roles.
+/// The styles of all roles, for a number of colours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Theme {
     name: String,
@@ -63,12 +64,12 @@ pub struct Theme {
     sixteen: [Style; ROLES],
 }
 
-/// Lists the names of the built-in themes.
+/// Returns the names of the built-in themes.
 pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
-/// Lists the names of all themes: the user's own, then the built-in ones.
+/// Returns the names of all themes: first the user's, then the built-in ones.
 pub fn available(config_dir: Option<&Path>) -> Vec<String> {
     let entries = config_dir.and_then(|directory| directory.join(DIRECTORY).read_dir().ok());
     let mut found: Vec<String> = entries
@@ -87,7 +88,7 @@ pub fn available(config_dir: Option<&Path>) -> Vec<String> {
 }
 
 impl Theme {
-    /// Returns a built-in theme.
+    /// Returns a built-in theme; None if there is no theme with this name.
     pub fn built_in(name: &str) -> Option<Self> {
         let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
         let mut faults = Vec::new();
@@ -100,7 +101,8 @@ impl Theme {
         ))
     }
 
-    /// Reads a user's theme, given as file name and text; it may inherit another theme of the user.
+    /// Parses a user's theme, given as file name and text. It may inherit another theme of the
+    /// user. Also returns the mistakes in the files.
     pub fn read(file: &str, text: &str, config_dir: Option<&Path>) -> (Self, Vec<Fault>) {
         let mut faults = Vec::new();
         let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
@@ -110,7 +112,8 @@ impl Theme {
         (theme, faults)
     }
 
-    /// Returns a theme by name: the user's from bowline's configuration directory, or a built-in one.
+    /// Returns the theme with this name: the user's theme, or else the built-in one. Also returns
+    /// the mistakes in the user's files.
     pub fn load(name: &str, config_dir: Option<&Path>) -> (Self, Vec<Fault>) {
         let mut faults = Vec::new();
         if let Some((file, text)) = users(name, config_dir, &mut faults) {
@@ -133,32 +136,32 @@ impl Theme {
         (Self::default(), faults)
     }
 
-    /// Returns the name of the theme.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the style of a role.
     pub fn style(&self, role: Role) -> Style {
         self.styles[role as usize]
     }
 
-    /// Returns the style of text on a background role, such as a glyph on a selected row. The text keeps its
-    /// colour on this background; with few colours, the background role replaces the whole style.
+    /// Returns the style of text on a background role, such as a glyph on a selected row. The text
+    /// keeps its colour. With sixteen colours or fewer, the background role replaces the whole
+    /// style.
     pub fn on(&self, background: Role, role: Role) -> Style {
         let paper = self.style(Role::Text).bg;
         let (background, mut role) = (self.style(background), self.style(role));
         if self.depth <= Depth::Ansi16 {
             return role.patch(background);
         }
-        // A badge keeps its own background; the background of the whole screen is not a badge. The terminal's
-        // default text colour is dropped, because it may not be readable on another background.
+        // A badge keeps its own background, unless this is the background of the whole screen. The
+        // default text colour of the terminal is dropped, because it may be unreadable on this
+        // background.
         role.bg = role.bg.filter(|bg| Some(*bg) != paper);
         role.fg = role.fg.filter(|fg| *fg != Color::Reset);
         background.patch(role)
     }
 
-    /// Reduces the colours to those of a terminal.
+    /// Returns the theme with its colours reduced to those of a terminal.
     pub fn at(&self, depth: Depth) -> Self {
         let mut theme = self.clone();
         theme.depth = depth;
@@ -171,7 +174,8 @@ impl Theme {
             }
             Depth::Mono if self.is_colourless() => {}
             Depth::Mono => {
-                // Without its colours, the theme would not distinguish a selected row.
+                // Without colours, this theme does not distinguish a selected row, so use the
+                // styles of the monochrome theme.
                 if let Some(monochrome) = Self::built_in(MONOCHROME) {
                     theme.styles = monochrome.styles;
                 }
@@ -196,7 +200,7 @@ impl Theme {
         }
     }
 
-    /// Reads a file over the themes that it inherits.
+    /// Parses a theme file, and the files of all themes that it inherits.
     fn inherit(
         name: &str,
         source: &Source<'_>,
@@ -241,7 +245,7 @@ impl Theme {
                 faults.push(Fault { place, problem });
                 built_in = built_in_text(ROOT);
             }
-            // A built-in theme inherits only built-in themes.
+            // A built-in theme can inherit only built-in themes.
             is_users = false;
             if let Some(text) = built_in {
                 sheets.push(read::read(&Source { name: ROOT, text }, faults));
@@ -280,7 +284,7 @@ impl Theme {
 }
 
 impl Default for Theme {
-    /// Returns the theme for an unknown terminal.
+    /// Returns the dark theme, for an unknown terminal.
     fn default() -> Self {
         Self::built_in(ROOT).expect("BUG: the root of all themes is in the program")
     }
@@ -308,7 +312,7 @@ fn built_in_text(name: &str) -> Option<&'static str> {
     found.map(|(_, text)| *text)
 }
 
-/// Reads the user's file of a theme; None if it does not exist.
+/// Reads the user's file of a theme, and returns its name and text; None if it does not exist.
 fn users(
     name: &str,
     config_dir: Option<&Path>,

@@ -1,4 +1,4 @@
-//! One theme file: its own content, before the inherited theme is added.
+//! Parses one theme file, without the theme that it inherits.
 
 use std::collections::BTreeMap;
 
@@ -9,82 +9,77 @@ use toml::de::{DeTable, DeValue};
 
 use super::colour;
 use super::role::Role;
-use crate::tui::keymap::file::{Source, did_you_mean, entries};
+use crate::keymap::file::{Source, did_you_mean, entries};
 
-/// A mistake in a theme; bowline ignores the value.
+/// A mistake in a theme file. bowline ignores the invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct Fault {
-    /// The file and the line.
+    /// The file name and the line number.
     pub place: Place,
-    /// The mistake, and how to correct it.
+    /// The mistake, with the way to correct it.
     pub problem: Problem,
 }
 
-/// The kinds of mistakes in a theme.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// bowline cannot read the file.
     #[error("cannot read the file: {0}")]
     Unreadable(String),
-    /// The file is not TOML.
     #[error("the file is not valid TOML: {0}")]
     Syntax(String),
-    /// The theme does not exist.
+    /// The file inherits a theme that does not exist.
     #[error("unknown theme `{name}`{nearest}; the themes are {}", super::names().join(", "))]
     Theme {
-        /// The name in the file.
         name: String,
-        /// A question with the most similar name (`did you mean`); empty if no name is similar.
+        /// The text `, did you mean ...?` with the most similar theme; empty if no theme is
+        /// similar.
         nearest: String,
     },
-    /// A theme inherits itself.
+    /// A theme inherits itself, directly or through other themes.
     #[error("`{name}` inherits itself ({chain}); let one of these themes inherit dark or light")]
     Cycle {
-        /// The theme that inherits itself.
         name: String,
-        /// The themes of the cycle.
+        /// The names of the themes in the cycle, in order.
         chain: String,
     },
-    /// The field is unknown.
+    /// The file contains an unknown field.
     #[error("unknown key `{word}`{nearest}; {known}")]
     Field {
-        /// The word in the file.
         word: String,
-        /// A question with the most similar word (`did you mean`); empty if no word is similar.
+        /// The text `, did you mean ...?` with the most similar field; empty if no field is
+        /// similar.
         nearest: String,
-        /// The words that are allowed here.
+        /// A text that lists the allowed fields.
         known: &'static str,
     },
-    /// The role does not exist.
+    /// The file styles a role that does not exist.
     #[error("unknown role `{word}`{nearest}; docs/themes.md lists the roles")]
     Role {
-        /// The word in the file.
         word: String,
-        /// A question with the most similar role (`did you mean`); empty if no role is similar.
+        /// The text `, did you mean ...?` with the most similar role; empty if no role is similar.
         nearest: String,
     },
-    /// The colour does not exist.
+    /// A value is not a valid colour.
     #[error(
         "{text} is not a colour{nearest}; write \"#rrggbb\", a name from [palette], a terminal colour (red, bright-red, default), or a number up to 255"
     )]
     Colour {
-        /// The text in the file.
         text: String,
-        /// A question with the most similar name (`did you mean`); empty if no name is similar.
+        /// The text `, did you mean ...?` with the most similar name; empty if no name is similar.
         nearest: String,
     },
-    /// The value has the wrong type.
+    /// A value has the wrong type.
     #[error("`{word}` should be {expected}")]
     Shape {
-        /// The field of the value.
+        /// The name of the field.
         word: String,
-        /// The expected type.
+        /// A description of the expected type.
         expected: &'static str,
     },
 }
 
-/// A colour as the file writes it.
+/// A colour as a theme file contains it: a value, or the name of a palette entry or terminal
+/// colour.
 #[derive(Clone, Debug)]
 pub(super) enum Ink {
     Colour(Color),
@@ -92,7 +87,7 @@ pub(super) enum Ink {
 }
 
 impl Ink {
-    /// Returns the colour; a name of the palette has priority over a terminal colour.
+    /// Looks up the name of the colour, first in the palette, then among the terminal colours.
     pub(super) fn resolve(&self, palette: &BTreeMap<String, Color>) -> Result<Color, Fault> {
         let (text, place) = match self {
             Self::Colour(colour) => return Ok(*colour),
@@ -111,7 +106,7 @@ impl Ink {
     }
 }
 
-/// A style as the theme file contains it, before the names of colours are looked up.
+/// A style as a theme file contains it, before its colour names are looked up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Look {
     pub(super) fg: Option<Ink>,
@@ -119,17 +114,17 @@ pub(super) struct Look {
     pub(super) attributes: Modifier,
 }
 
-/// The content of one file.
+/// The parsed content of one theme file.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     pub(super) inherits: Option<(String, Place)>,
     pub(super) palette: BTreeMap<String, Color>,
     pub(super) looks: Vec<(Role, Look)>,
-    /// The styles that differ on terminals with sixteen colours.
+    /// The styles for terminals with sixteen colours, if they differ.
     pub(super) sixteen: Vec<(Role, Look)>,
 }
 
-/// The attributes of a style.
+/// The attributes of a style, each with its name in theme files.
 const ATTRIBUTES: [(&str, Modifier); 5] = [
     ("bold", Modifier::BOLD),
     ("dim", Modifier::DIM),
@@ -138,7 +133,7 @@ const ATTRIBUTES: [(&str, Modifier); 5] = [
     ("reverse", Modifier::REVERSED),
 ];
 
-/// Reads a file: the valid part; mistakes are added to the faults.
+/// Parses a theme file, and returns its valid part. Adds the mistakes to `faults`.
 pub(super) fn read(source: &Source<'_>, faults: &mut Vec<Fault>) -> Sheet {
     let mut reading = Reading { source, faults };
     let mut sheet = Sheet::default();
@@ -171,7 +166,7 @@ struct Reading<'r> {
     faults: &'r mut Vec<Fault>,
 }
 
-/// A value with its offset.
+/// A TOML value with its offset in the file, in bytes.
 type At<'v, 't> = (usize, &'v DeValue<'t>);
 
 impl Reading<'_> {

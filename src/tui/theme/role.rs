@@ -1,97 +1,89 @@
-//! The roles of drawn text. A theme defines the style of each role, and screens use only roles.
+//! The roles of drawn text. Screens use only roles, and a theme defines the style of each role.
 
-/// The meaning of a drawn text.
+/// The meaning of a drawn text, from which the theme derives its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Normal text. The whole screen is filled with it first, so its background is the background of the
-    /// screen.
+    /// Normal text. A frame starts filled with this role, so its background is the background of
+    /// the screen.
     Text,
     /// Less important text: ages, units, missing values.
     Muted,
-    /// The name of the program and of the front screen.
+    /// The names of the program and of the front screen.
     Title,
-    /// The heads of columns.
     Header,
-    /// The path of open screens.
+    /// The titles of the open screens.
     Breadcrumb,
     /// The row or cell under the cursor.
     Selection,
-    /// The row or cell under the cursor while the keys go elsewhere.
+    /// The row or cell under the cursor, while another part of the screen receives the keys.
     SelectionUnfocused,
-    /// Rows that are marked for an action on several objects.
+    /// A row that the user has marked.
     Marked,
-    /// Lines between parts of the screen.
     Border,
-    /// A key, in the footer and the help.
+    /// The name of a key in the footer and the help.
     Key,
-    /// The description of a key.
+    /// The description of a key in the footer and the help.
     KeyDescription,
-    /// A good state: ready, or done.
+    /// A good state, such as Ready or done.
     Good,
-    /// A rollout that is not finished.
+    /// A rollout in progress.
     Progressing,
     /// A fault, such as a failed rollout.
     Degraded,
-    /// Unknown, or not deployed.
+    /// An unknown state, or a cell in which nothing is deployed.
     Unknown,
-    /// A hold.
     Hold,
-    /// The number of releases that an environment is behind.
+    /// The number of releases by which an environment is behind.
     Behind,
-    /// Stale data.
+    /// The age of stale data.
     Stale,
     /// The badge of a read-only session.
     Readonly,
-    /// The badge of a protected context that allows writes for some time.
+    /// The badge of a protected context while it allows writes.
     Armed,
-    /// A warning.
     Warning,
-    /// An error.
     Error,
-    /// The part of a text that matches a filter or a jump.
+    /// The characters of a text that match a filter or a search.
     Match,
-    /// The line for commands and filters.
+    /// The line in which the user types commands and filters.
     Prompt,
-    /// A line that only the new side has.
+    /// A line of a diff that only the new side contains.
     Added,
-    /// A line that only the old side has.
+    /// A line of a diff that only the old side contains.
     Removed,
-    /// The words of an added line that are new.
+    /// The new words in an added line of a diff.
     AddedWord,
-    /// The words of a removed line that are gone.
+    /// The deleted words in a removed line of a diff.
     RemovedWord,
-    /// An object that exists on both sides and differs.
+    /// An object of a diff that exists on both sides and differs.
     Changed,
-    /// A line around a change.
+    /// An unchanged line of a diff, next to a change.
     ContextLine,
-    /// The first release of a row; each other release of the row has the next tint.
+    /// A release in a row. The different releases of a row have the tints 1, 2, 3 and so on.
     Tint1,
-    /// A second release of a row.
+    /// The second of the different releases in a row.
     Tint2,
-    /// A third release of a row.
+    /// The third of the different releases in a row.
     Tint3,
-    /// A fourth release of a row.
+    /// The fourth of the different releases in a row.
     Tint4,
-    /// A fifth release of a row.
+    /// The fifth of the different releases in a row.
     Tint5,
-    /// A sixth release of a row.
+    /// The sixth of the different releases in a row.
     Tint6,
-    /// A button.
+    /// A button without the focus.
     Button,
-    /// The button that enter presses.
+    /// The button with the focus; enter presses it.
     ButtonFocused,
-    /// The name of a production environment.
     Production,
-    /// The badge for a past time.
+    /// The badge that shows a past time.
     AsOf,
-    /// The title of a plan.
     PlanTitle,
-    /// The handle of a scrollbar.
     Scrollbar,
 }
 
 impl Role {
-    /// All roles, each with its word in themes, in order.
+    /// All roles in order, each with the word that names it in themes.
     #[rustfmt::skip]
     pub const WORDS: [(&str, Role); 42] = [
         ("text", Role::Text), ("muted", Role::Muted), ("title", Role::Title), ("header", Role::Header),
@@ -110,7 +102,7 @@ impl Role {
         ("as-of", Role::AsOf), ("plan-title", Role::PlanTitle), ("scrollbar", Role::Scrollbar),
     ];
 
-    /// The tints of the releases along a row.
+    /// The tints for the different releases in a row.
     pub const TINTS: [Role; 6] = [
         Role::Tint1,
         Role::Tint2,
@@ -120,13 +112,13 @@ impl Role {
         Role::Tint6,
     ];
 
-    /// Returns the role with this word.
+    /// Returns the role that a theme names by this word; None if the word is unknown.
     pub fn named(word: &str) -> Option<Self> {
         let found = Self::WORDS.iter().find(|(known, _)| *known == word);
         found.map(|(_, role)| *role)
     }
 
-    /// Returns the role's word in themes.
+    /// Returns the word that names the role in themes.
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize].0
     }

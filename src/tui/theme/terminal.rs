@@ -1,5 +1,5 @@
-//! Derives the abilities of a terminal from environment variables and from the answers of the terminal. This
-//! module sends no question: its callers pass the answers in.
+//! Derives the colours of a terminal from environment variables and from its background colour.
+//! This module does not communicate with the terminal; its callers pass in the values.
 
 use super::colour;
 use ratatui::style::Color;
@@ -7,17 +7,14 @@ use ratatui::style::Color;
 /// The number of colours of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
-    /// No colours: attributes only.
     Mono,
-    /// The sixteen colours that the user configured.
+    /// The sixteen ANSI colours, whose values the user configures in the terminal.
     Ansi16,
-    /// 256 colours.
     Ansi256,
-    /// True colour.
     True,
 }
 
-/// Terminals with true colour, even if no variable says so.
+/// The values of `TERM` of terminals that have true colour, even if `COLORTERM` does not say so.
 const TRUE: [&str; 7] = [
     "alacritty",
     "contour",
@@ -28,11 +25,11 @@ const TRUE: [&str; 7] = [
     "rio",
 ];
 
-/// Terminals without colours.
+/// The values of `TERM` of terminals without colours.
 const NONE: [&str; 6] = ["dumb", "vt52", "vt100", "vt102", "vt220", "xterm-mono"];
 
 impl Depth {
-    /// Derives the depth from `NO_COLOR`, `COLORTERM` and `TERM`.
+    /// Derives the number of colours from the values of `NO_COLOR`, `COLORTERM` and `TERM`.
     pub fn of(no_color: Option<&str>, colorterm: Option<&str>, term: Option<&str>) -> Self {
         let term = term.unwrap_or_default();
         let colorterm = colorterm.unwrap_or_default().to_ascii_lowercase();
@@ -54,18 +51,15 @@ impl Depth {
     }
 }
 
-/// Whether the background of a terminal is dark or light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// A dark background with light text.
     Dark,
-    /// A light background with dark text.
     Light,
 }
 
 impl Background {
-    /// Derives the background from `COLORFGBG`, which some terminals set to the numbers of their colours:
-    /// `15;0`.
+    /// Derives the background from `COLORFGBG`, which some terminals set to the colour numbers of
+    /// text and background, for example `15;0`. None if the value is invalid.
     pub fn of_colorfgbg(value: &str) -> Option<Self> {
         match value.rsplit(';').next()?.trim().parse::<u8>().ok()? {
             0..=6 | 8 => Some(Self::Dark),
@@ -82,9 +76,9 @@ impl Background {
         }
     }
 
-    /// Derives the background from a colour.
+    /// Derives the background from its colour.
     pub fn of_channels(channels: [u8; 3]) -> Self {
-        // At this luminance, black and white text are equally readable.
+        // At this luminance, black and white text have the same contrast.
         if colour::luminance(channels) > 0.179 {
             Self::Light
         } else {

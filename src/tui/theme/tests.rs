@@ -5,11 +5,11 @@ use ratatui::style::Modifier;
 use super::colour::{Oklab, channels, linear, luminance};
 use super::*;
 
-/// Typical terminal backgrounds, for the themes that do not set their own.
+/// Typical dark terminal backgrounds, for themes that set no background of their own.
 const DARK: [&str; 3] = ["#000000", "#1e1e1e", "#282c34"];
 const LIGHT: [&str; 3] = ["#ffffff", "#fafafa", "#fdf6e3"];
 
-/// The roles of lines and bars, which need no contrast for reading.
+/// The roles of lines and bars. They contain no text, so they need no minimum contrast.
 const LINES: [Role; 2] = [Role::Border, Role::Scrollbar];
 
 fn theme(name: &str) -> Theme {
@@ -20,7 +20,7 @@ fn rgb(text: &str) -> [u8; 3] {
     colour::parse(text).and_then(channels).unwrap()
 }
 
-/// The contrast of two colours, from 1 to 21, as WCAG defines it.
+/// Returns the contrast of two colours as defined by WCAG, from 1 to 21.
 fn contrast(a: [u8; 3], b: [u8; 3]) -> f64 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
@@ -95,7 +95,7 @@ fn everything_that_is_read_has_contrast_enough() {
             }
         }
         assert_eq!(low, [""; 0], "{name}");
-        // A selected row is visible.
+        // The background of a selected row must differ visibly from the screen's background.
         let background = theme.style(Role::Selection).bg.and_then(channels).unwrap();
         for paper in grounds {
             let seen = Oklab::of(background).distance(Oklab::of(rgb(paper)));
@@ -132,7 +132,7 @@ fn only_selection_badges_buttons_and_words_are_painted() {
     }
 }
 
-/// Colour vision deficiencies, as matrices in linear light, after Machado and others (2009).
+/// Colour vision deficiencies as matrices in linear light, from Machado and others (2009).
 const SIGHTS: [(&str, [[f64; 3]; 3]); 4] = [
     (
         "all cones",
@@ -193,7 +193,8 @@ fn health_and_diffs_stay_apart_for_every_kind_of_sight() {
             }
         }
     }
-    // The check can fail: the dark theme has two tints that are too similar.
+    // Prove that the check can fail: two tints of the dark theme look too similar without medium
+    // cones.
     let dark = theme("dark");
     let ink = |role| dark.style(role).fg.and_then(channels).unwrap();
     let (_, no_medium) = SIGHTS[2];
@@ -256,7 +257,7 @@ fn colours_come_down_to_what_the_terminal_has() {
         let selected = sixteen.on(Role::Selection, Role::Degraded);
         let selection = sixteen.style(Role::Selection);
         assert_eq!((selected.fg, selected.bg), (selection.fg, selection.bg));
-        // No text has the colour of its background.
+        // No text may have the colour of its background.
         for (word, role) in Role::WORDS {
             let style = sixteen.style(role);
             assert!(style.bg.is_none() || style.fg != style.bg, "{name} {word}");
@@ -290,7 +291,7 @@ fn a_theme_is_laid_over_what_it_inherits() {
     assert_eq!(faults, [""; 0]);
     let light = theme("light");
     let fg = |role| mine.style(role).fg;
-    // A palette also changes the inherited styles.
+    // A palette entry also changes inherited styles that use its name.
     assert_eq!(fg(Role::Title), Some(Color::Rgb(1, 2, 3)));
     assert_eq!(fg(Role::Good), Some(Color::Indexed(30)));
     assert_eq!(fg(Role::Muted), Some(Color::Gray));
@@ -300,8 +301,8 @@ fn a_theme_is_laid_over_what_it_inherits() {
         mine.style(Role::Degraded),
         degraded.add_modifier(Modifier::BOLD)
     );
-    // The theme's own style also applies with sixteen colours, before the inherited style for sixteen
-    // colours.
+    // With sixteen colours, a style of the theme itself has priority over an inherited style for
+    // sixteen colours.
     let sixteen = mine.at(Depth::Ansi16);
     assert_eq!(sixteen.style(Role::Muted).fg, Some(Color::Gray));
     assert_eq!(sixteen.style(Role::Good).fg, Some(Color::Cyan));
@@ -413,7 +414,7 @@ fn the_users_themes_are_found_by_name_and_inherit_each_other() {
     assert_eq!(a.style(Role::Muted).fg, Some(Color::Cyan));
     assert_eq!(a.style(Role::Title), theme("light").style(Role::Title));
 
-    // A file with the name of a built-in theme changes that theme.
+    // A user's file with the name of a built-in theme changes that theme.
     let (dark, faults) = load("dark");
     assert_eq!(faults, []);
     assert_eq!(dark.style(Role::Good).fg, Some(Color::Yellow));
@@ -457,7 +458,7 @@ fn the_page_about_themes_is_right() {
     assert_eq!(faults, [""; 0]);
     assert_eq!(mine.style(Role::Title).fg, Some(Color::Rgb(0, 0x5f, 0x87)));
     for name in names().into_iter().chain(Role::WORDS.map(|(word, _)| word)) {
-        // The tints are listed from the first to the last.
+        // docs/themes.md lists the tints as a range, so it does not name each one.
         let tint = ["tint2", "tint3", "tint4", "tint5"].contains(&name);
         assert!(tint || page.contains(&format!("`{name}`")), "{name}");
     }

@@ -1,10 +1,10 @@
 use super::*;
-use crate::tui::keymap::Keymap;
-use crate::tui::model::Event;
-use crate::tui::snapshot_test::SnapshotTest;
-use crate::tui::story::Story;
+use crate::keymap::Keymap;
+use crate::model::Event;
+use crate::snapshot_test::SnapshotTest;
+use crate::story::Story;
 
-/// Returns the current text of the tour, with its title.
+/// Returns the title and the text of the current step.
 fn said(model: &Model) -> String {
     let Some(tour) = &model.tour else {
         return String::new();
@@ -36,7 +36,7 @@ async fn who_follows_it_comes_to_its_end() {
     story.keys("esc").shows("tour 4 of 11: a rollback").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("Type prod INC-42 rolled back").await;
-    // Leaving a plan moves the tour neither back nor on.
+    // Closing a plan leaves the tour at its step.
     story.keys("esc").shows("No plan is open").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("data.image").await;
@@ -68,7 +68,7 @@ async fn it_waits_for_who_wanders_off() {
         story.keys(wandering);
         assert_eq!(said(&story.model), before, "{wandering}");
     }
-    // The tour does not block a user who is ahead of it.
+    // A user who is ahead of the tour can continue.
     story.keys("R").shows("type prod and why").await;
     assert!(said(&story.model).starts_with("the confirmation"));
 }
@@ -142,7 +142,7 @@ async fn its_keys_are_those_of_the_keymap() {
             tour.go_to(step, 0);
             story.model.tour = Some(tour);
             let said = said(&story.model);
-            // An action without a key would appear as a command.
+            // If an action had no key, the text would show it as a command.
             assert!(!said.contains(['{', '}', '@']), "{keymap}: {said}");
             assert_eq!(said.contains(rollback), step == 3, "{keymap}: {said}");
         }

@@ -1,4 +1,4 @@
-//! Small widgets that several screens share. They have no state.
+//! Small drawing functions that several screens share. They have no state.
 
 pub mod table;
 
@@ -6,7 +6,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text;
 
-/// Wraps a text between words; cuts a word that is longer than a line.
+/// Wraps a text between words to lines of at most `width` columns. Cuts a word that is longer than
+/// a line.
 pub fn wrap(words: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let cleaned = text::clean(words);
@@ -35,7 +36,7 @@ pub fn wrap(words: &str, width: usize) -> Vec<String> {
             }
             line = word;
         }
-        // A word that was cut completely leaves no rest; an empty paragraph is one line.
+        // A word that was cut completely leaves no rest. An empty paragraph becomes one empty line.
         if !line.is_empty() || lines.len() == before {
             lines.push(line);
         }
@@ -43,7 +44,7 @@ pub fn wrap(words: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Splits a word after some columns, but after one grapheme at least.
+/// Splits a word after at most `width` columns, but after at least one grapheme.
 fn split(word: &str, width: usize) -> (String, String) {
     let mut used = 0;
     let mut at = 0;
@@ -58,7 +59,8 @@ fn split(word: &str, width: usize) -> (String, String) {
     (head.to_owned(), rest.to_owned())
 }
 
-/// Returns the first row to show, so that the selected row is visible; scrolls as little as possible.
+/// Returns the index of the first row to draw, so that the selected row is visible. Scrolls as
+/// little as possible.
 pub fn scrolled(first: usize, selected: usize, height: usize, count: usize) -> usize {
     let height = height.max(1);
     let last = count.saturating_sub(height);

@@ -1,37 +1,36 @@
-//! A table whose columns shrink with the width, and are hidden when they cannot shrink any more.
+//! A table that fits its columns to the width: it first narrows columns, then hides some.
 
 use ratatui::layout::Rect;
 
+use crate::pen::Sheet;
 use crate::text;
-use crate::tui::pen::Sheet;
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
-/// The number of columns left of the first cell, for the cursor or a mark.
+/// The number of columns left of the first cell, for the cursor and the mark.
 pub const MARGIN: u16 = 3;
-/// The gap between two columns.
+/// The number of blank columns between two table columns.
 const GAP: u16 = 2;
-/// Columns with a priority below this are hidden before any other column is cut.
+/// A column with a priority below this value is hidden before any other column is narrowed.
 const OPTIONAL: u8 = 50;
-/// A column wider than this may be cut before any column is hidden.
+/// A column that is wider than this may be narrowed before any column is hidden.
 const LONG: u16 = 32;
 
-/// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// The text at the top of the column.
+    /// The text in the head of the column.
     pub head: &'static str,
-    /// The smallest width; with less room, the column is hidden.
+    /// The minimum width. If there is less room, the table hides the column.
     pub least: u16,
-    /// The priority: the column with the lowest one is hidden first.
+    /// The priority. The table hides the column with the lowest priority first.
     pub stays: u8,
-    /// Whether the texts of the column are aligned to the right.
+    /// Whether the texts are aligned to the right.
     pub right: bool,
-    /// Whether the texts of the column are names, which are cut in the middle.
+    /// Whether the texts are names, which the table cuts in the middle and not at the end.
     pub named: bool,
 }
 
 impl Column {
-    /// Returns a column with texts aligned to the left.
+    /// Creates a column whose texts are aligned to the left.
     pub const fn new(head: &'static str, least: u16, stays: u8) -> Self {
         Self {
             head,
@@ -42,7 +41,7 @@ impl Column {
         }
     }
 
-    /// Cuts the texts of the column in the middle, because they are names.
+    /// Makes the table cut the texts of the column in the middle, because they are names.
     pub const fn named(self) -> Self {
         Self {
             named: true,
@@ -50,7 +49,6 @@ impl Column {
         }
     }
 
-    /// Aligns the texts of the column to the right.
     pub const fn right(self) -> Self {
         Self {
             right: true,
@@ -59,54 +57,49 @@ impl Column {
     }
 }
 
-/// A cell: texts, each with its role.
+/// The content of a table cell: pieces of text, each with its role.
 pub type Cell = Vec<(String, Role)>;
 
-/// Returns a cell with one text.
 pub fn cell(text: impl Into<String>, role: Role) -> Cell {
     vec![(text.into(), role)]
 }
 
-/// A row of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// The cells, one per column.
+    /// One cell per column.
     pub cells: Vec<Cell>,
-    /// Whether the cursor is on the line.
+    /// Whether the cursor is on the row.
     pub selected: bool,
-    /// Whether the line is marked.
+    /// Whether the user has marked the row.
     pub marked: bool,
 }
 
-/// The position of the drawn rows among all rows.
+/// The position of the drawn rows in the list of all rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
-    /// The index of the first drawn row.
     pub first: usize,
-    /// The number of all rows.
     pub count: usize,
 }
 
-/// Returns the label behind the name of a bad release.
+/// Returns the label that follows the name of a release that is marked bad.
 pub fn bad() -> (String, Role) {
     (" bad".to_owned(), Role::Degraded)
 }
 
-/// The sort column, named by its head.
+/// The column by which the rows are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sorted {
-    /// The head of the column.
+    /// The text in the head of the sort column.
     pub head: &'static str,
-    /// Whether the order is descending.
     pub falling: bool,
 }
 
-/// Draws the heads of the columns and the rows.
+/// Draws the heads of the columns and the rows, without a sort arrow.
 pub fn draw(sheet: &mut Sheet<'_>, columns: &[Column], lines: &[Line], window: Window) {
     draw_sorted(sheet, columns, lines, window, None);
 }
 
-/// Draws the heads of the columns, with an arrow on the sort column, and the rows.
+/// Draws the heads of the columns and the rows, with an arrow at the sort column.
 pub fn draw_sorted(
     sheet: &mut Sheet<'_>,
     columns: &[Column],
@@ -130,7 +123,7 @@ pub fn draw_sorted(
         columns.collect()
     };
     let mut widths = self::widths(columns, &natural(&heads), room);
-    // If the sort column is hidden, the first visible head names it.
+    // If the sort column is hidden, the first visible head shows its name.
     let is_seen = |sorted: &Sorted| {
         let mut seen = columns.iter().zip(&widths).filter(|(_, width)| **width > 0);
         seen.any(|(column, _)| column.head == sorted.head)
@@ -182,7 +175,7 @@ fn put(sheet: &mut Sheet<'_>, row: u16, columns: &[Column], widths: &[u16], line
         if column.right {
             pen.skip(width.saturating_sub(wide));
         }
-        // A name is cut before its label is dropped.
+        // A long name is cut so that its label stays.
         let word = bad();
         let kept = match cell.as_slice() {
             [_, last, ..] if *last == word => text::width(&word.0),
@@ -208,7 +201,7 @@ fn put(sheet: &mut Sheet<'_>, row: u16, columns: &[Column], widths: &[u16], line
     }
 }
 
-/// Returns the widths of the columns; 0 hides a column.
+/// Returns the widths of the columns; the width 0 hides a column.
 fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
     let least: Vec<u16> = columns
         .iter()
@@ -240,7 +233,8 @@ fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
         let seen = (0..columns.len()).filter(|at| widths.get(*at).is_some_and(|width| *width > 0));
         let seen: Vec<usize> = seen.collect();
         let stays = |at: &usize| columns.get(*at).map(|column| column.stays);
-        // Of equal priorities the last column is hidden; the column with the highest priority never is.
+        // Among columns of equal priority, the last one is hidden. The column with the highest
+        // priority always stays.
         let goes = seen.iter().rev().min_by_key(|at| stays(at)).copied();
         let optional = goes
             .as_ref()
@@ -272,7 +266,7 @@ fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
     widths
 }
 
-/// Draws the scrollbar at the right of the rows.
+/// Draws a scrollbar at the right edge, if not all rows fit.
 fn scrollbar(sheet: &mut Sheet<'_>, window: Window) {
     let height = usize::from(sheet.height().saturating_sub(1));
     if window.count <= height || height == 0 {
@@ -307,7 +301,7 @@ mod tests {
         for (room, expected) in [
             (100, [10, 10, 10]),
             (34, [10, 10, 10]),
-            // Unimportant columns are hidden before the others are cut.
+            // Columns of low priority are hidden before the other columns are narrowed.
             (33, [10, 0, 10]),
             (22, [10, 0, 10]),
             (15, [8, 0, 5]),
@@ -317,7 +311,7 @@ mod tests {
         ] {
             assert_eq!(widths(&columns, &[10, 10, 10], room), expected, "{room}");
         }
-        // No column is wider than its content.
+        // A column is never wider than its content.
         assert_eq!(widths(&columns, &[2, 3, 4], 100), [2, 3, 4]);
         assert_eq!(widths(&[], &[], 10), [0u16; 0]);
         assert_eq!(widths(&columns[..1], &[10], 2), [2]);

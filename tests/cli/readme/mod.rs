@@ -1,8 +1,9 @@
-//! Every code block of the README and of the pages in docs: its commands run in order, in a new home, and end
-//! as the table says; a block that cannot run is in the table with the reason.
+//! Runs the commands in every code block of the README and of the pages in docs, in order and in a new home.
+//! Each command must end as the table says. The table also lists the blocks that cannot run, with the reason.
 //!
-//! A new block fails until the table contains it. To add one, write its page and the start of its first line,
-//! and for each command its exit code and a part of its output, or the reason why the block does not run.
+//! A new block fails until the table contains it. To add a block, write its page and the start of its first
+//! line, and for each command the exit code and a part of its output. If the block does not run, write the
+//! reason instead.
 
 mod table;
 
@@ -23,7 +24,7 @@ const PAGES: [&str; 3] = [
     "deploy/example-repository/README.md",
 ];
 
-/// A fenced block of a page.
+/// A fenced code block of a page.
 struct Block {
     page: String,
     line: usize,
@@ -35,7 +36,7 @@ impl Block {
         self.text.first().map_or("", |line| line.as_str())
     }
 
-    /// Returns the commands, without prompts, comments in columns and the output after a prompt.
+    /// Returns the commands of the block, without prompts, comments and sample output.
     fn commands(&self) -> Vec<String> {
         let has_prompts = self.text.iter().any(|line| line.starts_with("$ "));
         let mut joined: Vec<String> = Vec::new();
@@ -60,7 +61,7 @@ impl Block {
     }
 }
 
-/// Removes the comment of a command: after `#`, or in a column of its own.
+/// Removes the comment of a command. It begins after ` #` or after three spaces.
 fn command(line: &str) -> String {
     let line = line.split(" #").next().unwrap_or_default();
     let line = line.split("   ").next().unwrap_or_default();
@@ -142,7 +143,7 @@ fn every_block_runs_or_says_why_not() {
     assert!(gone.is_empty(), "these blocks are gone: {gone:?}");
 }
 
-/// A home, with the program on the PATH and the examples in the working directory.
+/// A home directory. The program is on the PATH, and deploy/ is in the working directory.
 struct Home {
     directory: tempfile::TempDir,
     variables: Vec<(&'static str, PathBuf)>,
@@ -170,13 +171,14 @@ impl Home {
         self.directory.path().join(name)
     }
 
-    /// Runs commands one after the other in one shell, and returns the exit code and the output of each.
+    /// Runs commands one after the other in one shell. Returns the exit code and the output of each command.
     fn shell(&self, commands: &[String]) -> Vec<(i32, String)> {
         let mut script = String::new();
         for (at, command) in commands.iter().enumerate() {
             let said = self.path("said").join(at.to_string());
             let said = said.display();
-            // Braces keep the command in this shell, so that cd has an effect on the next one.
+            // Braces run the command in this shell, so that a `cd` also changes the directory of the next
+            // command.
             script += &format!("{{ {command}\n}} >{said}.out 2>&1; echo $? >{said}.code\n");
         }
         let inherited = std::env::var_os("PATH").unwrap();
@@ -201,7 +203,7 @@ impl Home {
         (0..commands.len()).map(ended).collect()
     }
 
-    /// Runs the blocks of a page that belong to a place, in order.
+    /// Runs those blocks of a page that belong to a place, in order.
     fn run(&self, page: &str, place: Place) {
         for block in blocks(page) {
             let Some(Entry {
@@ -282,7 +284,7 @@ fn the_blocks_for_a_cluster_run_on_a_new_cluster() {
     }
 }
 
-/// Runs the blocks that serve a store and use kubectl on it.
+/// Runs the blocks that start `bowline serve` and use kubectl on it.
 fn the_blocks_for_a_served_store_run_on_a_free_port(kubectl: &Path) {
     let home = tempfile::tempdir().unwrap();
     let examples = root().join("deploy/examples");
@@ -310,7 +312,8 @@ fn the_blocks_for_a_served_store_run_on_a_free_port(kubectl: &Path) {
             let line = line.replace("127.0.0.1:8001", &address);
             let words: Vec<&str> = line.split(' ').collect();
             if words[..2] == ["bowline", "serve"] {
-                // The server runs already, and printed the line of the page with its own port.
+                // The test has already started the server on a free port, so it only checks the line that the
+                // page shows.
                 assert!(
                     block
                         .text

@@ -1,9 +1,9 @@
-//! The table of all blocks, and how each one runs.
+//! The table of all code blocks of the documentation, with the way in which each one is tested.
 
 use bowline::tui::keymap::Keymap;
 use bowline::tui::theme::Theme;
 
-/// A block, by its page and the start of its first line.
+/// The entry of a code block: its page, the start of its first line, and how it is tested.
 #[derive(Debug)]
 pub struct Entry {
     pub page: &'static str,
@@ -11,21 +11,23 @@ pub struct Entry {
     pub how: How,
 }
 
-/// How a block is tested.
+/// How a code block is tested.
 #[derive(Debug)]
 pub enum How {
-    /// It runs in a place, after the commands that the page assumes, with a line for each of its commands.
+    /// The block runs in a place, after the commands that the page assumes. It has a [`Line`] for each of its
+    /// commands.
     Runs(Place, &'static [&'static str], &'static [Line]),
-    /// It runs on an embedded store that is served on a free port, which replaces the port of the page.
+    /// The block runs on an embedded store that `bowline serve` serves. A free port replaces the port of the
+    /// page.
     Served,
-    /// It is a sample of a message; the function returns the real one. A sample that ends in `...` is only
-    /// the start of it.
+    /// The block is a sample of a message, and the function returns the real message. If the sample ends in
+    /// `...`, only its start is compared.
     Message(fn() -> String),
-    /// It does not run, for this reason.
+    /// The block does not run, for this reason.
     NotRun(&'static str),
 }
 
-/// The place in which a block runs. The blocks of one page share a place, in order.
+/// The target on which a block runs. The blocks of one page share it and run in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The embedded store of a new home.
@@ -36,14 +38,14 @@ pub enum Place {
     Cluster,
 }
 
-/// A command and its expected result.
+/// A command of a block, and its expected result.
 #[derive(Debug)]
 pub struct Line {
     pub command: &'static str,
-    /// Flags that the test adds, because nobody answers questions here.
+    /// Flags that the test adds, because it cannot answer questions.
     pub adds: &'static str,
     pub code: i32,
-    /// A part of its output.
+    /// A part of the expected output.
     pub says: &'static str,
     /// The reason why the command does not run. None: it runs.
     pub not_run: Option<&'static str>,
@@ -59,7 +61,7 @@ const fn line(command: &'static str, code: i32, says: &'static str) -> Line {
     }
 }
 
-/// A command that asks for the name of the environment on a terminal.
+/// Returns a line for a command that asks for a confirmation on a terminal.
 const fn asks(command: &'static str, code: i32, says: &'static str) -> Line {
     Line {
         adds: " --yes",
@@ -89,21 +91,21 @@ const fn entry(page: &'static str, begins: &'static str, how: How) -> Entry {
     Entry { page, begins, how }
 }
 
-/// The keymap of docs/keymaps.md with a mistake in its line 7.
+/// Returns the message about a keymap with a mistake in line 7, as docs/keymaps.md shows it.
 fn message_of_keymap() -> String {
     let text = "base = 'emacs'\n\n\n[[list]]\non = 'W'\n\nrun = 'promot'\ndesc = 'promote'";
     let (_, faults) = Keymap::read("default", Some(("keymap.toml", text)));
     faults.iter().map(ToString::to_string).collect()
 }
 
-/// A theme with a mistake in its line 9.
+/// Returns the message about a theme with a mistake in line 9.
 fn message_of_theme() -> String {
     let text = format!("{}[style]\ngood = 'gren'", "\n".repeat(7));
     let (_, faults) = Theme::read("mine.toml", &text, None);
     faults.iter().map(ToString::to_string).collect()
 }
 
-/// All blocks.
+/// All code blocks, in the order of the pages.
 pub const TABLE: &[Entry] = &[
     entry(
         "README.md",

@@ -1,5 +1,5 @@
-//! Wrong types in built-in kinds: the server's decoder and ours must report the same field with the same
-//! message.
+//! Built-in kinds with values of wrong types: the decoders of the real server and of the embedded API must
+//! report the same field with the same message.
 
 use kube::Client;
 use kube_embedded::builtin;
@@ -63,7 +63,7 @@ fn cases() -> Vec<(&'static str, Value)> {
     cases
 }
 
-/// Sends every case as a dry run, and compares the messages.
+/// Sends every case to the real server as a dry run, and compares its message with that of the embedded API.
 pub async fn check(client: &Client) -> Result<(), String> {
     let schema =
         builtin::schema("apps", "v1", "Deployment").ok_or("Deployment is not in the table")?;

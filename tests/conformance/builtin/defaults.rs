@@ -1,4 +1,4 @@
-//! Compares the defaults in Kubernetes' Go code with those of the embedded API.
+//! Compares the defaults that Kubernetes sets in Go code with those of the embedded API.
 
 use kube::Client;
 use kube_embedded::builtin;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{differences, text};
 
-/// Objects of every kind that has defaults in Go code.
+/// Returns objects of every kind that has defaults in Go code, each with the path of its collection.
 fn samples() -> Vec<(&'static str, Value)> {
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [
         {"name": "main", "image": "nginx:1.27", "ports": [{"containerPort": 80}],
@@ -285,7 +285,8 @@ fn samples() -> Vec<(&'static str, Value)> {
     samples
 }
 
-/// Fields that the server sets but that are no defaults: it allocates them, or admission plugins set them.
+/// Fields that are no defaults, although the server sets them: the server allocates them, or admission
+/// plugins set them.
 const NOT_DEFAULTS: &[&str] = &[
     "/metadata/creationTimestamp",
     "/metadata/generation",
@@ -314,7 +315,7 @@ const NOT_DEFAULTS: &[&str] = &[
 fn without(value: &Value, pointers: &[&str]) -> Value {
     let mut out = value.clone();
     if text(value, "kind") == "Job" {
-        // They contain the uid of the job.
+        // The selector and the labels contain the uid of the job, so they always differ.
         out["spec"]["selector"] = Value::Null;
         out["spec"]["template"]["metadata"] = Value::Null;
     }
@@ -335,7 +336,7 @@ fn without(value: &Value, pointers: &[&str]) -> Value {
     out
 }
 
-/// Creates an object of every kind on the server (as a dry run), and compares the defaults.
+/// Creates each sample on the real server as a dry run, and compares the defaults.
 pub async fn check(client: &Client) -> Result<(), String> {
     let mut wrong = Vec::new();
     for (path, sample) in samples() {

@@ -1,8 +1,8 @@
-//! A table of kubectl commands, which run against a real server and against `bowline serve`; the tests
-//! compare stdout, stderr and the exit code.
+//! Runs a table of kubectl commands against a real server and against `bowline serve`, and compares stdout,
+//! stderr and the exit code.
 //!
-//! Commands that depend on each other form a scene. A scene has its own namespace on both servers, and `sh`
-//! runs its lines in the directory of manifests.
+//! Commands that depend on each other form a scene. A scene has its own namespace on both servers. `sh` runs
+//! the lines of a scene in the directory of the test manifests.
 
 mod normal;
 mod scenes;
@@ -21,10 +21,10 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, Options};
 
-/// The longest time of one command.
+/// The time limit of one command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Commands that depend on each other.
+/// A sequence of commands that depend on each other.
 pub struct Scene {
     pub name: &'static str,
     pub rows: Vec<Row>,
@@ -33,14 +33,14 @@ pub struct Scene {
 /// One command of the table.
 pub struct Row {
     line: &'static str,
-    /// Commands to run one by one while `line` watches, each after this many lines of its output.
+    /// The commands to run while `line` watches. Each runs after the watch has printed this many lines.
     meanwhile: &'static [(usize, &'static str)],
     /// The number of lines that a watch prints before it is stopped.
     lines: usize,
     apart: Option<Apart>,
 }
 
-/// An intended difference.
+/// An intended difference between the two servers.
 #[derive(Clone, Copy)]
 struct Apart {
     why: &'static str,
@@ -48,7 +48,7 @@ struct Apart {
     rest: fn(&str) -> String,
 }
 
-/// A command with the same output on both servers.
+/// Returns a row for a command that must have the same output on both servers.
 pub fn run(line: &'static str) -> Row {
     Row {
         line,
@@ -58,7 +58,7 @@ pub fn run(line: &'static str) -> Row {
     }
 }
 
-/// A command that watches until it has printed `lines` lines.
+/// Returns a row for a command that watches until it has printed `lines` lines.
 pub fn watch(line: &'static str, meanwhile: &'static [(usize, &'static str)], lines: usize) -> Row {
     Row {
         meanwhile,
@@ -68,7 +68,7 @@ pub fn watch(line: &'static str, meanwhile: &'static [(usize, &'static str)], li
 }
 
 impl Row {
-    /// Adds an intended difference, and the function that removes it from the output.
+    /// Adds an intended difference, with the function that removes it from the output.
     pub fn apart(self, why: &'static str, rest: fn(&str) -> String) -> Row {
         Row {
             apart: Some(Apart { why, rest }),
@@ -85,7 +85,7 @@ pub struct Pair {
     _folder: tempfile::TempDir,
 }
 
-/// One of the two servers, as a target of commands.
+/// One of the two servers, with the settings that kubectl needs for it.
 struct Side {
     name: &'static str,
     kubectl: PathBuf,
@@ -103,7 +103,7 @@ impl Drop for Served {
     }
 }
 
-/// The normalised result of a command.
+/// The normalised output and the exit code of a command.
 #[derive(PartialEq)]
 struct Outcome {
     out: String,
@@ -122,7 +122,7 @@ impl std::fmt::Display for Outcome {
 }
 
 impl Pair {
-    /// Starts both servers, if a selected test needs them and the programs of a cluster exist.
+    /// Starts both servers. None: no selected test needs them, or the programs of a cluster are missing.
     pub async fn start(arguments: &Arguments) -> Option<Arc<Self>> {
         let wanted = !arguments.list
             && scenes::all()
@@ -157,10 +157,11 @@ impl Pair {
             "kubectl apply --server-side -f ../../../../deploy/crds -f ../../../../deploy/policies.yaml",
         );
         sides[0].must("kubectl wait --for=condition=Established crd --all");
-        // A real server recognises new kinds and policies only after a while.
+        // Waits until the real server accepts the new kinds and enforces the new policies.
         sides[0].until("kubectl create --dry-run=server -f pin.yaml -f release.yaml");
         sides[0].until("! sed /labels/d pin.yaml | kubectl create --dry-run=server -f -");
-        // The garbage collector looks for new kinds rarely, so it starts after they are installed.
+        // The garbage collector starts after the kinds are installed, because it looks for new kinds only
+        // from time to time.
         cluster.start_controllers();
         Some(Arc::new(Self {
             sides,
@@ -170,7 +171,7 @@ impl Pair {
         }))
     }
 
-    /// The URL of a server, and its token if it needs one.
+    /// Returns the URL of a server, and its token if it needs one.
     pub fn access(&self, name: &str) -> (&str, Option<&str>) {
         let side = &self.sides[usize::from(name != self.sides[0].name)];
         (&side.server, side.token.as_deref())
@@ -214,7 +215,7 @@ impl Pair {
     }
 }
 
-/// The tests of the table.
+/// Returns one test per scene.
 pub fn trials(pair: &Option<Arc<Pair>>) -> Vec<Trial> {
     let trial = |scene: Scene| {
         let pair = pair.clone();
@@ -256,7 +257,7 @@ fn serve(folder: &Path) -> (Served, String) {
 }
 
 impl Side {
-    /// A shell with a kubectl that is configured for this server only.
+    /// Returns a shell command whose kubectl is configured only for this server.
     fn shell(&self, namespace: &str, line: &str) -> Command {
         let path = self.home.join(format!("kubeconfig-{namespace}"));
         if !path.exists() {
@@ -292,7 +293,7 @@ impl Side {
         command
     }
 
-    /// Runs a command that is not part of the table.
+    /// Runs a command that prepares the server. The command must succeed.
     fn must(&self, line: &str) {
         let output = self
             .shell("default", line)
@@ -306,7 +307,7 @@ impl Side {
         );
     }
 
-    /// Runs a command that is not part of the table until it succeeds.
+    /// Repeats a command that prepares the server until it succeeds.
     fn until(&self, line: &str) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -361,7 +362,7 @@ impl Side {
         )
     }
 
-    /// Runs a watch until it has printed enough lines, and the other commands meanwhile.
+    /// Runs a watch until it has printed enough lines. Runs the other commands meanwhile.
     fn follow(&self, namespace: &str, row: &Row) -> (String, String, Option<i32>) {
         let mut child = self
             .shell(namespace, &format!("exec {}", row.line))

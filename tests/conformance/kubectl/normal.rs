@@ -1,4 +1,5 @@
-//! Replaces the parts of the output that must differ between two servers, so that the rest can be compared.
+//! Normalises output: replaces the parts that always differ between two servers, so that the rest can be
+//! compared.
 
 use std::sync::LazyLock;
 
@@ -10,7 +11,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
             "UID",
         ),
-        // The header of a diff, with a directory and a time of this run.
+        // The header of a diff contains a directory and a time of this run.
         (
             r"(?m)^(diff|---|\+\+\+).*?(LIVE|MERGED)-\d+/([^\s]+).*$",
             "$1 $2/$3",
@@ -34,7 +35,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Replaces the parts that must differ.
+/// Replaces the parts of an output that always differ between two servers.
 pub fn form(text: &str, server: &str, home: &str) -> String {
     let text = text.replace(server, "SERVER").replace(home, "HOME");
     let host = server.split_once("//").map_or(server, |(_, host)| host);
@@ -45,8 +46,8 @@ pub fn form(text: &str, server: &str, home: &str) -> String {
     sorted(&text)
 }
 
-/// Sorts parts without a fixed order: the causes of a failure, which a real server finds by walking maps, and
-/// managedFields, whose order depends on the second of the write.
+/// Sorts the parts that have no fixed order: the causes of a failure, because a real server walks maps, and
+/// managedFields, because their order depends on the second of the write.
 fn sorted(text: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut group: Vec<String> = Vec::new();
@@ -83,7 +84,8 @@ fn sorted(text: &str) -> String {
     out.join("\n") + end
 }
 
-/// Removes the descriptions of `kubectl explain`: the built-in table intentionally has none.
+/// Removes the descriptions from the output of `kubectl explain`, because the table of built-in kinds has
+/// none.
 pub fn without_descriptions(text: &str) -> String {
     let mut kept = Vec::new();
     let mut describing = false;
@@ -104,7 +106,7 @@ pub fn without_descriptions(text: &str) -> String {
     kept.join("\n")
 }
 
-/// API groups that bowline's data planes do not need.
+/// The API groups that a real server has and the embedded API does not serve.
 const ABSENT: [&str; 7] = [
     "apiregistration.k8s.io",
     "certificates.k8s.io",
@@ -115,7 +117,7 @@ const ABSENT: [&str; 7] = [
     "storagemigration.k8s.io",
 ];
 
-/// Removes the groups that the embedded API does not serve, and the width of columns.
+/// Removes the lines with groups of [`ABSENT`], and the padding of columns.
 pub fn without_absent_groups(text: &str) -> String {
     text.lines()
         .filter(|line| !ABSENT.iter().any(|group| line.contains(group)))
@@ -124,7 +126,7 @@ pub fn without_absent_groups(text: &str) -> String {
         .join("\n")
 }
 
-/// Removes the build information.
+/// Removes the build information of the server.
 pub fn without_build(text: &str) -> String {
     let pattern = Regex::new(
         r#"(?m)^ *"?(buildDate|compiler|gitCommit|gitTreeState|goVersion|platform|gitVersion)"?:.*\n"#,
@@ -133,19 +135,19 @@ pub fn without_build(text: &str) -> String {
     pattern.replace_all(text, "").replace("+embedded", "")
 }
 
-/// Removes the object that a message repeats.
+/// Removes the object that the message of an invalid patch repeats.
 pub fn without_object(text: &str) -> String {
     let pattern = Regex::new(r#"(patch: Invalid value: )".*": "#).expect("a pattern of ours");
     pattern.replace_all(text, "$1OBJECT: ").into_owned()
 }
 
-/// Removes the line with the uid of a user.
+/// Removes the line with the uid of a user from the output of `kubectl auth whoami`.
 pub fn without_uid(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("UID "));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Removes the selector of a job.
+/// Removes the selector of a job, which contains a uid.
 pub fn without_selector(text: &str) -> String {
     text.replace("batch.kubernetes.io/controller-uid=UID", "<none>")
         .split_whitespace()
@@ -153,7 +155,7 @@ pub fn without_selector(text: &str) -> String {
         .join(" ")
 }
 
-/// Removes the log lines of the client itself.
+/// Removes the log lines of kubectl itself.
 pub fn without_complaints(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.contains("reflector.go"));
     lines.collect::<Vec<_>>().join("\n")

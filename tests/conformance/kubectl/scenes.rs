@@ -1,4 +1,4 @@
-//! The table of commands.
+//! The table of kubectl commands.
 
 use super::{
     Row, Scene,
@@ -13,7 +13,7 @@ const NO_SENTENCES: &str = "the built-in table has types and no descriptions";
 const FEWER_GROUPS: &str = "only groups that a data plane needs are served";
 const OTHER_BUILD: &str = "bowline is not built as kube-apiserver is";
 
-/// All scenes.
+/// Returns all scenes.
 pub fn all() -> Vec<Scene> {
     let scene = |name, rows| Scene { name, rows };
     vec![

@@ -1,10 +1,10 @@
-//! The kinds for random writes, and how to make random objects of them.
+//! The kinds of the random writes, with functions that make random objects.
 
 use kube_embedded::builtin;
 use kube_embedded::schema::Schema;
 use serde_json::{Map, Value, json};
 
-/// Pseudo-random numbers that are the same in every run.
+/// A generator of pseudo-random numbers, which are the same in every run.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -24,7 +24,7 @@ impl Dice {
     }
 }
 
-/// A kind for random writes, and how to make random objects of it.
+/// A kind of the random writes, with functions that make random objects.
 pub struct Subject {
     pub path: &'static str,
     pub api_version: &'static str,
@@ -33,8 +33,8 @@ pub struct Subject {
     pub strategic: bool,
     pub make: fn(&mut Dice) -> Map<String, Value>,
     pub must: fn() -> Map<String, Value>,
-    /// Makes a status, if the kind has one. `reset` lists the fields that a write of the object and a write
-    /// of its status ignore.
+    /// Makes a status. None: the kind has no status. The field `reset` lists the fields that a write of the
+    /// object and a write of its status ignore.
     pub status: Option<fn(&mut Dice) -> Value>,
     pub reset: (&'static [&'static str], &'static [&'static str]),
 }
@@ -134,7 +134,7 @@ fn widget(dice: &mut Dice) -> Map<String, Value> {
     object(vec![("spec", Some(Value::Object(without_extra(spec))))])
 }
 
-/// The schema of the map's values declares only a and b.
+/// Removes the undeclared fields of the map's values, because the schema declares only a and b.
 fn without_extra(mut spec: Map<String, Value>) -> Map<String, Value> {
     for entry in spec
         .get_mut("map")

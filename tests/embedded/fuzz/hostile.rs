@@ -1,5 +1,5 @@
-//! Requests that try to be expensive: deep, long, or with many elements. Each one is answered, and none
-//! leaves an object that cannot be read.
+//! Sends requests that are expensive for the server: deep, long, or with many elements. The server must
+//! answer each one, and must store no object that it cannot read.
 
 use super::shapes::{APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Tally, sent};
 use super::*;
@@ -17,7 +17,7 @@ fn nested(depth: usize) -> Value {
     (0..depth).fold(json!(1), |inner, _| json!({"a": inner}))
 }
 
-/// An accepted object can be read, changed and deleted, whatever its depth.
+/// If the server accepts a deep object, the object can be read, changed and deleted.
 #[test]
 fn deep_objects() {
     let world = World::with(&seeds()[..1]);
@@ -51,7 +51,7 @@ fn deep_objects() {
     tally.end(&world, "deep");
 }
 
-/// A patch that copies an object into itself again and again.
+/// A JSON patch that copies an object into itself many times.
 #[test]
 fn patches_that_grow() {
     let world = World::with(&seeds()[..1]);
@@ -91,7 +91,7 @@ fn patches_that_grow() {
     tally.end(&world, "growing");
 }
 
-/// A definition whose scale has an unusual or an invalid path.
+/// A CRD whose scale subresource has an unusual or an invalid path.
 #[test]
 fn scales_of_odd_places() {
     let world = World::with(&[]);
@@ -112,7 +112,7 @@ fn scales_of_odd_places() {
         let (code, _) = tally.ask(&world, &sent("POST", collection.clone(), JSON, &odd));
         assert_eq!(code, 422, "{:.40}", path);
     }
-    // Another process may have written such a definition, too.
+    // The test writes an invalid CRD directly into the store, as another process could.
     let mut odd = definition.clone();
     odd["spec"]["versions"][0]["subresources"]["scale"]["specReplicasPath"] = json!(deep);
     let kind = super::shapes::subject(&collection, definition, &[]);
@@ -128,7 +128,7 @@ fn scales_of_odd_places() {
     tally.end(&world, "scales");
 }
 
-/// Long lists and many fields, where each element is compared with the others.
+/// Objects with long lists or many fields, for which the server compares each element with the others.
 #[test]
 fn long_lists() {
     let world = World::with(&seeds()[..1]);

@@ -1,7 +1,9 @@
-//! Replaces each field of each kind by values of other types; not random, the same in every run.
+//! Replaces each field of each kind by values of other types. The requests are not random: they are the same
+//! in every run.
 //!
-//! Takes a valid object, replaces each of its fields in turn by a value of each other type, and sends it with
-//! every kind of request. If the server accepts it, the test reads, changes and deletes it.
+//! The test takes a valid object, replaces one field after the other by a value of each other type, and sends
+//! the result with every type of request. If the server accepts the object, the test reads, changes and
+//! deletes it.
 
 use std::sync::{Mutex, Once};
 
@@ -9,7 +11,7 @@ use kube_embedded::sqlite::{Expect, Key, Put, Write};
 
 use super::*;
 
-/// All panics in this process, in any task.
+/// The panics of all tasks of this process.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn listen_for_panics() {
@@ -23,7 +25,7 @@ fn listen_for_panics() {
     });
 }
 
-/// One value of each type, and a number that overflows if it is incremented.
+/// Returns one value of each JSON type, and a number that overflows if it is incremented.
 fn odd_values() -> Vec<Value> {
     vec![
         json!("x"),
@@ -37,14 +39,15 @@ fn odd_values() -> Vec<Value> {
     ]
 }
 
-/// A valid object and its collection.
+/// A valid object, with the path of its collection.
 pub(super) struct Subject {
     collection: String,
-    /// The object; contains `shape` wherever it must differ from other objects.
+    /// The object. It contains the text `shape` wherever its value must be unique.
     pub(super) object: Value,
     parts: &'static [&'static str],
     depth: usize,
-    /// Only one of this many objects is really created, for kinds whose objects slow down all later requests.
+    /// The test really creates only every `kept`-th object, and sends the others as dry runs. More than 1
+    /// only for kinds whose objects slow down all later requests.
     kept: usize,
 }
 
@@ -59,7 +62,7 @@ pub(super) fn subject(collection: &str, object: Value, parts: &'static [&'static
 }
 
 impl Subject {
-    /// The object with unique names.
+    /// Returns the object with unique names.
     fn number(&self, number: usize) -> Value {
         let text = self.object.to_string();
         serde_json::from_str(&text.replace("shape", &format!("shape{number}"))).unwrap()
@@ -69,7 +72,7 @@ impl Subject {
         self.collection.contains(".example") || self.collection.contains("openchoreo")
     }
 
-    /// The paths of the object and its subresources, as dry runs.
+    /// Returns the paths of the object and its subresources, for dry runs.
     fn doors(&self, path: &str) -> impl Iterator<Item = String> {
         let parts = self.parts.iter().map(|part| format!("/{part}"));
         let paths = [String::new()].into_iter().chain(parts);
@@ -82,7 +85,8 @@ impl Subject {
     }
 }
 
-/// Metadata without owners: otherwise the collector would delete the object at any time.
+/// Returns metadata without ownerReferences, because the garbage collector could delete an object whose owner
+/// does not exist during the test.
 fn metadata() -> Value {
     json!({"name": "shape", "labels": {"app": "web"}, "annotations": {"a": "b"}})
 }
@@ -233,7 +237,7 @@ fn workloads() -> Vec<Subject> {
     ]
 }
 
-/// bowline's kinds, and a kind whose definition uses every feature of definitions.
+/// Returns bowline's kinds, and a kind whose CRD uses every feature of CRDs.
 fn custom_kinds() -> Vec<Subject> {
     let mut found: Vec<Subject> = Vec::new();
     let plurals = [
@@ -261,7 +265,7 @@ fn custom_kinds() -> Vec<Subject> {
             object,
             &["status"],
         );
-        // The definitions in a Release have no schema of their own.
+        // Four levels are enough, because the definitions inside a Release have no schema.
         found_kind.depth = found_kind.depth.min(4);
         found.push(found_kind);
     }
@@ -326,7 +330,8 @@ fn merged(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// The paths of an object down to a depth, including important fields that are missing.
+/// Returns the paths of an object down to a depth, and the paths of important fields that the object does not
+/// have.
 fn shallow_places(object: &Value, depth: usize) -> Vec<String> {
     let mut found = Vec::new();
     places(object, String::new(), &mut found);
@@ -376,7 +381,7 @@ pub(super) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 
-/// Collects all wrong answers, so that one run shows all of them.
+/// Counts the requests, and collects all wrong answers, so that one run shows all of them.
 #[derive(Default)]
 pub(super) struct Tally {
     requests: usize,
@@ -393,7 +398,7 @@ impl Tally {
                 self.accepted += usize::from(answer.0 < 300);
                 answer
             }
-            // The error for an object that another process damaged is correct.
+            // This error is correct for an object that the test damaged in the store.
             Ok(Err(wrong)) if wrong.contains("is damaged in the store") => (500, Value::Null),
             Ok(Err(wrong)) => {
                 self.wrong.push(wrong);
@@ -418,7 +423,7 @@ impl Tally {
             self.wrong.len(),
             shown.join("\n\n")
         );
-        // Some requests must be accepted; otherwise only the first check is tested.
+        // The server must accept some requests; otherwise the test only reaches its first check.
         assert!(self.accepted > 0 && self.accepted < self.requests);
         still_works(world, round);
         let panics = PANICS.lock().unwrap();
@@ -426,8 +431,8 @@ impl Tally {
     }
 }
 
-/// Sends each odd object: in the short form with two requests in turn, in the full form with all kinds of
-/// requests.
+/// Sends every changed object of each subject. In the short form, each is sent with two types of requests in
+/// turn, in the full form with all types.
 fn through_every_door(round: &str, subjects: Vec<Subject>) {
     listen_for_panics();
     let world = World::with(&seeds()[..1]);
@@ -459,7 +464,7 @@ fn through_every_door(round: &str, subjects: Vec<Subject>) {
                 }
             }
         }
-        // The stored object has more fields, because the server filled in defaults.
+        // The stored object also has the defaults of the server, so its fields are changed too.
         for (turn, at) in shallow_places(&stored, subject.depth).iter().enumerate() {
             for value in in_turn(odd_values(), turn) {
                 let odd = replaced(stored.clone(), at, &value);
@@ -476,7 +481,7 @@ fn through_every_door(round: &str, subjects: Vec<Subject>) {
     tally.end(&world, round);
 }
 
-/// One element, another one each turn; all of them in the full form.
+/// Returns one element, another one for each turn. In the full form, returns all elements.
 fn in_turn<T>(mut all: Vec<T>, turn: usize) -> Vec<T> {
     match sized(true, false) {
         true => vec![all.swap_remove(turn % all.len())],
@@ -484,7 +489,7 @@ fn in_turn<T>(mut all: Vec<T>, turn: usize) -> Vec<T> {
     }
 }
 
-/// The odd object as an update of a valid one, with each kind of request.
+/// Returns the requests that update a valid object to the changed one: one per type of patch and subresource.
 fn changes(subject: &Subject, path: &str, odd: &Value, at: &str) -> Vec<Sent> {
     let mut found = Vec::new();
     let value = odd.pointer(at).unwrap_or(&Value::Null);
@@ -501,7 +506,7 @@ fn changes(subject: &Subject, path: &str, odd: &Value, at: &str) -> Vec<Sent> {
     found
 }
 
-/// An accepted object must be usable, and can be deleted.
+/// Checks that an accepted object can be read, changed and deleted.
 fn use_and_delete(world: &World, subject: &Subject, made: &Value, tally: &mut Tally) {
     let path = subject.path(made);
     let mut table = sent("GET", path.clone(), JSON, &Value::Null);
@@ -628,8 +633,8 @@ fn options() -> Value {
         "preconditions": {"uid": "u", "resourceVersion": "1"}, "dryRun": ["All"]})
 }
 
-/// Another process may have written anything into the file. The server may refuse such an object, but all
-/// other objects still work.
+/// Another process may write anything into the file. The server may refuse such an object, but must still
+/// serve all other objects.
 #[test]
 fn rows_of_any_shape() {
     listen_for_panics();
@@ -701,7 +706,7 @@ fn rows_of_any_shape() {
     tally.end(&world, "rows");
 }
 
-/// Writes an object directly into the file, without any check.
+/// Writes an object directly into the file of the store, without any check.
 pub(super) async fn store_row(world: &World, subject: &Subject, object: &Value, odd: &Value) {
     let parts: Vec<&str> = subject.collection.split('/').collect();
     let namespaced = parts.contains(&"namespaces") && parts.last() != Some(&"namespaces");

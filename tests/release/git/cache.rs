@@ -1,4 +1,4 @@
-//! The cache with several threads and processes, killed writers and damaged files.
+//! The git cache with several threads and processes, with killed writers and with damaged files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::repository::{FILE, FIRST, Repository, SECOND};
 use super::server::{Connection, Server, backend};
 use super::{Place, kind, reference, refused};
 
-/// Reads a reference in another process, which runs this program again.
+/// The role of a process that another test starts: it reads a reference through the cache.
 #[test]
 #[ignore = "a part that other tests start"]
 fn read_in_another_process() {
@@ -122,7 +122,7 @@ fn a_process_killed_in_the_middle_breaks_nothing() {
     assert!(place.leftovers().is_empty());
 }
 
-/// Passes a number of bytes on and drops the rest.
+/// A connection that passes on only the first `left` bytes of an answer.
 struct Half<'a> {
     left: usize,
     inner: &'a mut dyn Connection,
@@ -161,10 +161,11 @@ fn leftovers_of_every_kind_are_cleared_away() {
     place.git().read(&wanted).unwrap();
     let published = entry(&place, &repository.first);
     let part = published.with_extension("part");
-    // Killed before the rename: the directory is complete, but has its temporary name.
+    // A writer was killed before it renamed its directory: the directory is complete, but has a temporary
+    // name.
     fs::rename(&published, &part).unwrap();
     assert_eq!(place.git().read(&wanted).unwrap(), FIRST.as_bytes());
-    // Killed earlier: a part of the directory.
+    // A writer was killed earlier: its temporary directory is incomplete.
     fs::remove_dir_all(&published).unwrap();
     fs::create_dir_all(part.join("objects/pack")).unwrap();
     fs::write(part.join("received.pack"), "PACK").unwrap();
@@ -208,7 +209,7 @@ fn a_damaged_commit_is_fetched_again_and_never_served() {
             );
         }
     }
-    // Without the repository, damage is an error.
+    // If the repository is gone, a read of damaged content fails.
     fs::remove_dir_all(&repository.path).unwrap();
     flip(&file("pack"));
     assert_eq!(kind(&refused(&place.git(), &wanted)), "no repository");
@@ -228,7 +229,7 @@ fn waiting_for_another_fetch_ends_at_the_deadline_too() {
         .path();
     let held = fs::File::options().write(true).open(lock).unwrap();
     held.lock().unwrap();
-    // A cached commit needs no lock.
+    // The read of a cached commit needs no lock.
     assert_eq!(place.impatient().read(&wanted).unwrap(), FIRST.as_bytes());
     let other = reference(repository.url(), &repository.second, FILE);
     assert_eq!(kind(&refused(&place.impatient(), &other)), "deadline");
@@ -274,7 +275,7 @@ fn the_cache_keeps_what_was_read_last() {
             .collect::<Vec<_>>()
     };
     assert_eq!(kept(), [true, false, true, false]);
-    // A read makes the commit recent again.
+    // A read marks the commit as recently used, so the cleanup keeps it.
     age(&commits[0], 30);
     age(&commits[2], 40);
     reader

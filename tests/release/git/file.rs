@@ -1,4 +1,4 @@
-//! Repositories in the file system, and the behaviour that all transports share.
+//! Git references to repositories in the file system, and the behaviour that all transports share.
 
 use super::repository::{FILE, FIRST, Repository, SECOND, git};
 use super::{Place, kind, reference, refused};
@@ -15,7 +15,7 @@ fn a_commit_is_read_once_and_then_from_the_cache_with_the_repository_gone() {
 
     std::fs::remove_dir_all(&repository.path).unwrap();
     assert_eq!(reader.read(&first).unwrap(), FIRST.as_bytes());
-    // A new reader, like in another process.
+    // A new reader, as in another process, also uses the cache.
     assert_eq!(place.git().read(&second).unwrap(), SECOND.as_bytes());
     let other = reference(repository.url(), &repository.first, "bin/run.sh");
     assert_eq!(reader.read(&other).unwrap(), b"#!/bin/sh\n");
@@ -81,7 +81,7 @@ fn limits_hold_for_files_and_repositories() {
         assert_eq!(kind(&refused(&reader, &wanted)), "too large");
     }
     assert!(place.leftovers().is_empty());
-    // A file over the limit is left out of the cache; with a higher limit it is fetched.
+    // The cache does not contain a file above the limit. A reader with a higher limit fetches the file.
     let large = reference(repository.url(), &repository.first, "large.bin");
     assert_eq!(kind(&refused(&place.git(), &large)), "too large");
     let reader = limited(&|limits| limits.file_bytes = 3_000_000);
@@ -127,7 +127,7 @@ fn what_the_cache_holds_is_in_order_for_git_itself() {
         let mut settings = place.settings();
         settings.limits.file_bytes = 3_000_000;
         let reader = bowline::resolve::git::Git::new(settings);
-        // The second commit has a parent, which is not fetched.
+        // The reader does not fetch the parent of the second commit.
         let wanted = reference(repository.url(), &repository.second, FILE);
         reader.read(&wanted).unwrap();
         let home = std::fs::read_dir(place.path("cache/repositories"))

@@ -1,4 +1,4 @@
-//! Hostile references: no connection, no write, no secret in a message.
+//! Hostile git references cause no connection and no write, and no message contains a secret.
 
 use super::repository::{FILE, Repository};
 use super::server::Server;

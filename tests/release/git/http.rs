@@ -1,4 +1,4 @@
-//! `git http-backend` behind a small server; credentials; redirects.
+//! Git references over http, to `git http-backend` behind a small server: fetches, credentials, redirects.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn a_commit_is_fetched_once_and_then_read_with_the_server_gone() {
         let reader = place.git();
         let first = reference(&url, &repository.first, FILE);
         assert_eq!(reader.read(&first).unwrap(), FIRST.as_bytes());
-        // One handshake and one fetch, whatever file is read.
+        // The reader sends one handshake and one fetch per commit, however many files it reads.
         assert_eq!(server.count(), 2);
         reader.read(&first).unwrap();
         reader
@@ -95,7 +95,7 @@ fn large_files_are_left_out_where_the_server_can() {
     let server = Server::git(&place.path("repos"));
     let url = server.url("repo.git");
     let mut settings = place.settings();
-    // The large file alone is larger than this when it is unpacked.
+    // Unpacked, the large file alone exceeds this limit.
     settings.limits.object_bytes = 1_000_000;
     let reader = Git::new(settings);
     assert_eq!(
@@ -142,7 +142,7 @@ fn a_token_is_given_to_its_host_alone() {
     let mut settings = place.settings();
     settings.tokens = Some(tokens.clone());
     let reader = Git::new(settings);
-    // The token of another host is not used.
+    // The reader does not use the token of another host.
     std::fs::write(tokens.join("127.0.0.1"), CANARY).unwrap();
     std::fs::write(tokens.join("localhost"), CANARY).unwrap();
     assert_eq!(kind(&refused(&reader, &wanted)), "denied");
@@ -154,7 +154,7 @@ fn a_token_is_given_to_its_host_alone() {
     assert_eq!(kind(&refused(&reader, &wanted)), "denied");
     std::fs::write(&file, format!("{CANARY}\n")).unwrap();
     assert_eq!(reader.read(&wanted).unwrap(), FIRST.as_bytes());
-    // The cache does not contain the token either.
+    // The cache does not contain the token.
     let kept = std::process::Command::new("grep")
         .args(["-r", CANARY])
         .arg(place.path("cache"))
@@ -184,7 +184,7 @@ fn helpers_of_the_users_git_are_asked() {
             b"",
         );
     };
-    // Without a credential helper, git does not ask on a terminal.
+    // Without a credential helper, git fails and does not ask on a terminal.
     assert_eq!(
         kind(&refused(&Git::new(settings.clone()), &wanted)),
         "denied"
@@ -202,7 +202,7 @@ fn helpers_of_the_users_git_are_asked() {
         FIRST.as_bytes()
     );
 
-    // A helper that hangs, with a child that would outlive it, is ended at the deadline.
+    // At the deadline, the reader kills a credential helper that hangs, and also its child process.
     configure("!sleep 1000 & sleep 1000");
     settings.cache = place.path("other-cache");
     settings.limits.deadline = Duration::from_millis(500);

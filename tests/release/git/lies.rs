@@ -1,4 +1,4 @@
-//! Servers that hang, send slowly, send too much, or send wrong data.
+//! Git references to servers that hang, send slowly, send too much, or send wrong data.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -63,7 +63,7 @@ fn a_server_that_hangs_is_left_at_the_deadline() {
         assert_eq!(kind(&error), "deadline", "{name}");
         assert!(error.may_pass());
     }
-    // A listener that accepts no connection.
+    // This listener never accepts a connection.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/r", listener.local_addr().unwrap());
     assert_eq!(
@@ -137,7 +137,7 @@ fn advertise(connection: &mut dyn Connection) {
     );
 }
 
-/// A server that answers every fetch with the same bytes.
+/// Starts a server that answers every fetch with the same bytes.
 fn saying(body: Vec<u8>) -> Server {
     Server::start(move |request, connection| match request.method.as_str() {
         "GET" => advertise(connection),
@@ -150,7 +150,7 @@ fn saying(body: Vec<u8>) -> Server {
     })
 }
 
-/// A server that answers every fetch with the same pack.
+/// Starts a server that answers every fetch with the same pack.
 fn sending(pack: &[u8]) -> Server {
     let mut body = line("packfile\n");
     for part in pack.chunks(60_000) {
@@ -206,7 +206,7 @@ const COMMIT_ENTRY: u8 = 1;
 const BLOB: u8 = 3;
 const OFFSET_DELTA: u8 = 6;
 
-/// A delta that repeats its base a number of times.
+/// Returns a git delta that repeats its base `times` times.
 fn repeated(base_size: usize, times: usize) -> Vec<u8> {
     let mut delta = [varint(base_size), varint(base_size * times)].concat();
     for _ in 0..times {
@@ -284,7 +284,7 @@ fn a_pack_that_does_not_hold_the_commit_is_no_answer() {
 fn bombs_do_not_go_off() {
     let zeros = entry(BLOB, &vec![0; 40_000_000]);
     let base = vec![7; 50_000];
-    // Each delta is two hundred times as large as its base, and the second one uses the first.
+    // The first delta makes its base two hundred times larger, and the second delta uses the result.
     let first = repeated(base.len(), 200);
     let second = repeated(base.len() * 200, 1);
     let base = entry(BLOB, &base);
@@ -322,7 +322,7 @@ fn bombs_do_not_go_off() {
 }
 
 fn offset(distance: usize) -> Vec<u8> {
-    // git's encoding of distances: each further byte adds one.
+    // In git's encoding of distances, each further byte adds one to the value.
     let mut bytes = vec![(distance & 0x7f) as u8];
     let mut rest = distance >> 7;
     while rest > 0 {
@@ -339,7 +339,7 @@ fn a_flood_ends_at_the_limit() {
     let mut settings = place.settings();
     settings.limits.received_bytes = 1_000_000;
     let reader = Git::new(settings);
-    // Endless progress messages, and an endless advertisement.
+    // A server sends progress messages without end, and another an advertisement without end.
     let floods: [(&str, Vec<u8>); 2] = [
         (
             "GET",
@@ -477,7 +477,7 @@ fn damage_on_the_way_is_noticed_wherever_it_is() {
     );
     drop(good);
 
-    // The checksum is computed again, so that the check finds more than a wrong checksum.
+    // The damaged pack gets a new checksum, so that the reader must find the damage itself.
     let body = &pack[..pack.len() - 20];
     let mut wrong = 0;
     for at in 0..body.len() {
@@ -485,7 +485,7 @@ fn damage_on_the_way_is_noticed_wherever_it_is() {
         damaged[at] ^= 1 << (at % 8);
         let server = sending(&sealed(damaged));
         match place.git().read(&reference(server.url("r"), &small, FILE)) {
-            // Some bits of a compressed stream have no meaning.
+            // Some bits of a compressed stream have no effect, so the read may succeed.
             Ok(bytes) => assert_eq!(bytes, b"kind: Addon\n", "byte {at}"),
             Err(error) => {
                 assert!(

@@ -1,5 +1,5 @@
-//! Definitions by git reference: real repositories over file, http and ssh, created by the installed git;
-//! servers that hang, send wrong data or too much; hostile references.
+//! Tests of definitions by git reference: real repositories over file, http and ssh, servers that hang or
+//! send wrong data, hostile references. The installed git creates the repositories.
 
 mod cache;
 mod file;
@@ -20,10 +20,10 @@ use bowline::api::openchoreo::release::GitRef;
 use bowline::resolve::git::{Allowed, Cause, Git, GitError, Settings};
 use tempfile::TempDir;
 
-/// A part of every secret in these tests; no message contains it.
+/// A text that every secret in these tests contains. No message may contain it.
 pub const CANARY: &str = "CANARY-7f3a";
 
-/// The directory of one test: a cache, and beside it files that must not change.
+/// The directory of one test: the cache, and other files, which must not change.
 pub struct Place {
     pub directory: TempDir,
 }
@@ -56,7 +56,7 @@ impl Place {
         Git::new(self.settings())
     }
 
-    /// A reader with a short deadline.
+    /// Returns a reader with a short deadline.
     pub fn impatient(&self) -> Git {
         let mut settings = self.settings();
         settings.limits.deadline = Duration::from_millis(300);
@@ -70,7 +70,7 @@ impl Place {
         found
     }
 
-    /// Returns the files that failed fetches left behind.
+    /// Returns the temporary files that failed fetches left in the cache.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let mut found = BTreeSet::new();
         list(&self.path("cache"), Path::new(""), &mut found);
@@ -105,7 +105,7 @@ pub fn reference(repository: impl Into<String>, revision: &str, path: &str) -> G
     }
 }
 
-/// Reads a reference that must fail, and checks the rules for all messages.
+/// Reads a reference, which must fail, and checks the rules that hold for all error messages.
 pub fn refused(git: &Git, reference: &GitRef) -> GitError {
     let error = match git.read(reference) {
         Err(error) => error,
@@ -125,7 +125,7 @@ pub fn refused(git: &Git, reference: &GitRef) -> GitError {
     error
 }
 
-/// Returns the name of the cause.
+/// Returns a short name of the cause of an error.
 pub fn kind(error: &GitError) -> &'static str {
     match *error.cause {
         Cause::Address(_) => "address",

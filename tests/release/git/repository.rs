@@ -1,15 +1,15 @@
-//! Repositories that the installed git creates, always with the same commits.
+//! Creates repositories with the installed git, always with the same commits.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The file in every repository, with its content in the first and the second commit.
+/// The path of the file in every repository, and its content in the first and the second commit.
 pub const FILE: &str = "types/web.yaml";
 pub const FIRST: &str = "kind: ComponentTypeDefinition\nversion: 1\n";
 pub const SECOND: &str = "kind: ComponentTypeDefinition\nversion: 2\n";
 
-/// Runs git without the configuration of the user.
+/// Runs git without the configuration of the user, and returns its trimmed output.
 pub fn git(directory: &Path, arguments: &[&str], input: &[u8]) -> String {
     let mut child = Command::new("git")
         .args(arguments)
@@ -72,7 +72,7 @@ impl Repository {
         repository
     }
 
-    /// Adds a commit to the main branch and returns its id.
+    /// Adds a commit to the main branch, and returns its id.
     pub fn commit(&self, files: &[(&str, &str, &[u8])]) -> String {
         let mut stream = Vec::new();
         let parent = self.path.join("refs/heads/main").exists();

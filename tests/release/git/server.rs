@@ -1,4 +1,5 @@
-//! A small http server on this machine: with `git http-backend`, or with a misbehaviour.
+//! A small http server on loopback. It serves repositories through `git http-backend`, or misbehaves as a
+//! test needs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use base64::Engine;
 
-/// A received request.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: String,
@@ -29,11 +30,11 @@ impl Request {
     }
 }
 
-/// The reaction of a server to a request; the connection is closed afterwards.
+/// The function that answers a request. The server closes the connection afterwards.
 pub type Behaviour = dyn Fn(&Request, &mut dyn Connection) + Send + Sync;
 
 pub trait Connection: Read + Write {
-    /// Waits a moment until the other side has closed the connection. Returns whether it has.
+    /// Waits at most `moment` until the client has closed the connection. Returns whether it has.
     fn is_gone(&mut self, moment: Duration) -> bool;
 }
 
@@ -95,13 +96,13 @@ impl Server {
         }
     }
 
-    /// `git http-backend` over the repositories in a directory.
+    /// Starts a server that runs `git http-backend` over the repositories in a directory.
     pub fn git(root: &Path) -> Self {
         let root = root.to_owned();
         Self::start(move |request, connection| backend(&root, request, connection))
     }
 
-    /// The same, with required credentials.
+    /// Like [`Server::git`], but requires these credentials.
     pub fn with_password(root: &Path, credentials: &str) -> Self {
         let root = root.to_owned();
         let wanted = format!(
@@ -112,7 +113,7 @@ impl Server {
             if request.header("authorization") == Some(&wanted) {
                 backend(&root, request, connection);
             } else {
-                // A server may repeat the credentials that it received.
+                // The answer repeats the received credentials, as a real server might.
                 let echo = format!("wrong: {:?}", request.header("authorization"));
                 answer(
                     connection,
@@ -136,7 +137,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
-        // The connection wakes the listener, which then sees the flag and closes.
+        // This connection wakes the thread of the listener, which then sees the flag and ends.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
         while TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
             std::thread::yield_now();
@@ -157,7 +158,7 @@ pub fn answer(
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    // A client may close the connection early.
+    // The error is ignored, because a client may close the connection early.
     let _ = connection.write_all(format!("{head}\r\n").as_bytes());
     let _ = connection.write_all(body);
 }
@@ -199,7 +200,7 @@ fn http_backend() -> PathBuf {
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()).join("git-http-backend")
 }
 
-/// Answers as `git http-backend` does.
+/// Answers a request with the output of `git http-backend`.
 pub fn backend(root: &Path, request: &Request, connection: &mut dyn Connection) {
     let mut child = Command::new(http_backend())
         .env_clear()

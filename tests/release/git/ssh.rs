@@ -1,4 +1,4 @@
-//! A real sshd on this machine, if there is one; and ssh programs that misbehave.
+//! Git references over ssh: to a real sshd, if one is installed, and with ssh programs that misbehave.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -134,7 +134,7 @@ impl Drop for Sshd {
     }
 }
 
-/// A reader whose ssh is a script that records its call.
+/// Returns a reader that runs a script instead of ssh.
 fn with_ssh(place: &Place, script: &str) -> Git {
     let mut settings = place.settings();
     settings.ssh = vec![script_file(place, script).into()];
@@ -161,7 +161,7 @@ fn calls(place: &Place) -> Vec<String> {
 
 #[test]
 fn a_commit_is_fetched_once_and_then_read_with_the_server_gone() {
-    // With and without protocol version 2, which a server has to allow.
+    // The test runs with and without protocol version 2, which an sshd must allow explicitly.
     for more in ["AcceptEnv GIT_PROTOCOL", ""] {
         let place = Place::new();
         let repository = Repository::new(place.path("repo.git"));
@@ -184,7 +184,7 @@ fn a_commit_is_fetched_once_and_then_read_with_the_server_gone() {
             .unwrap();
         let first = reference(sshd.url(&repository), &repository.first, FILE);
         if more.is_empty() {
-            // Protocol version 0 sends only the tips of branches.
+            // With protocol version 0, a server sends only the tips of branches.
             assert_eq!(kind(&refused(&reader, &first)), "no commit");
         } else {
             assert_eq!(reader.read(&first).unwrap(), FIRST.as_bytes());
@@ -272,7 +272,7 @@ fn an_ssh_that_hangs_or_floods_is_ended_with_all_that_it_started() {
     }
     for process in calls(&place) {
         let state = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // A child of a killed script belongs to init, which may not have reaped it yet.
+        // After the kill of the script, its child belongs to init and may still be a zombie (Z).
         assert!(
             state.is_empty() || state.contains(") Z "),
             "{process} lives on: {state}"

@@ -1,4 +1,4 @@
-//! https with certificates made for the test.
+//! Git references over https, with certificates that the test creates.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -52,7 +52,7 @@ fn openssl(directory: &Path, arguments: &str) {
     );
 }
 
-/// Starts a server for one connection, with a certificate for a name.
+/// Starts an https server with a certificate for a name. Returns its port.
 fn serve(place: &Place, name: &str) -> u16 {
     let directory = place.path(name);
     std::fs::create_dir_all(&directory).unwrap();
@@ -91,7 +91,7 @@ fn serve(place: &Place, name: &str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let root = place.path("repos");
-    // The thread ends with the test program.
+    // Nobody stops this thread; it ends with the test program.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let session = rustls::ServerConnection::new(config.clone()).unwrap();
@@ -116,7 +116,7 @@ fn https_is_read_where_the_certificate_is_trusted_and_fits() {
         &repository.first,
         FILE,
     );
-    // The system does not trust the issuer.
+    // The reader refuses the certificate, because the system does not trust its issuer.
     assert_eq!(kind(&refused(&place.git(), &wanted)), "unreachable");
     let mut settings = place.settings();
     settings.authorities = Some(place.path("none.pem"));

@@ -1,4 +1,4 @@
-//! References of files in clean work trees.
+//! Makes git references from files in clean work trees.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::{CANARY, Place, reference};
 
 fn clone(place: &Place) -> (Repository, PathBuf) {
     let repository = Repository::new(place.path("repo.git"));
-    // Plain files only, so that a checkout needs no filter.
+    // This commit makes .gitattributes empty, so that a checkout needs no filter program.
     repository.commit(&[("100644", ".gitattributes", b"")]);
     let clone = place.path("clone");
     git(
@@ -65,7 +65,7 @@ fn what_others_could_not_resolve_has_none() {
         message(&clone.join("new.yaml")),
         WorkTreeError::Untracked { .. }
     ));
-    // An untracked file does not matter; a changed or missing tracked file does.
+    // A work tree with an untracked file is clean. One with a changed or missing tracked file is not.
     assert!(work_tree(&file).is_ok());
     fs::write(clone.join("bin/run.sh"), "#!/bin/bash\n").unwrap();
     assert!(

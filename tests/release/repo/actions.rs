@@ -1,4 +1,4 @@
-//! Every action is one commit: the changes of the files, and the message.
+//! Every action on a repository is one commit. Tests its changed files and its message.
 
 use super::{Shop, pin};
 
@@ -100,7 +100,7 @@ fn a_set_is_one_commit() {
 fn holds_marks_and_the_way_back() {
     let shop = Shop::open(&["cart"]);
     shop.ends("promote cart --from dev --to staging", 0, "revision 2");
-    // The last good release is not known, so the rollback needs a target.
+    // On a repository bowline does not know the last good release, so the user must name the target.
     shop.ends("rollback cart -e staging", 5, "no controller runs");
     shop.ends(
         "rollback cart -e staging --to cart-1 --reason INC-7",
@@ -114,7 +114,7 @@ fn holds_marks_and_the_way_back() {
         "{file}"
     );
     assert!(file.contains("reason: INC-7"), "{file}");
-    // The hold and its commit name the same person.
+    // The owner of the hold is the author of the commit.
     let author = shop.git_words(&["log", "-1", "--format=%an <%ae>"]);
     assert_eq!(author, "Ana <ana@example.com>");
     shop.ends(
@@ -154,14 +154,14 @@ fn holds_marks_and_the_way_back() {
         0,
         "cart-1 -> cart-2",
     );
-    // The undo of the last action is a normal commit.
+    // undo makes a new commit.
     shop.ends("undo cart -e staging", 0, "cart-2 -> cart-1");
     assert_eq!(
         shop.read("pins/staging/cart.yaml"),
         pin("cart", "staging", "cart-1")
     );
     shop.ends("audit verify", 0, "valid");
-    // The actions on releases are in the audit trail too, and are verified.
+    // The audit trail contains the actions on releases, and `audit verify` checks them.
     let listed = shop.ends("audit list cart -o json", 0, "MarkBad").out;
     assert!(
         listed.contains("MarkGood") && listed.contains("leaks"),
@@ -210,7 +210,7 @@ fn new_objects_lie_where_their_neighbours_do_or_where_the_layout_says() {
     let bare = shop.place.path().join("origin.git");
     shop.git_words(&["init", "-q", "--bare", bare.to_str().unwrap()]);
     shop.git_words(&["remote", "add", "origin", bare.to_str().unwrap()]);
-    // A release of definitions in the repository refers to them by commit, after they are pushed.
+    // A release of definitions in this repository refers to their commit, which must be pushed first.
     shop.ends("release create search --version v4", 5, "git push");
     shop.git("push -q -u origin main");
     let head = shop.head();
@@ -218,7 +218,8 @@ fn new_objects_lie_where_their_neighbours_do_or_where_the_layout_says() {
     let made = shop.read("lock/search/search-v4.yaml");
     assert!(made.contains(&format!("revision: {head}")), "{made}");
     assert!(made.contains("path: components/search.yaml"), "{made}");
-    // Created and deployed in one commit; the definitions are read from the local objects.
+    // deploy creates the release and deploys it in one commit. bowline reads the definitions from the local
+    // git objects.
     shop.git("push -q");
     let before = shop.head();
     let text = shop
@@ -251,7 +252,7 @@ fn a_commit_can_go_to_another_branch() {
     assert_eq!(shop.git("rev-parse promote/cart^"), head);
     let stat = shop.git("diff --numstat main promote/cart");
     assert_eq!(stat, "1\t1\tpins/staging/cart.yaml");
-    // Again from the same state: the branch has another file now.
+    // A second run of the same command is refused, because the file on the branch differs now.
     shop.ends(
         "promote cart --from dev --to staging --branch promote/cart",
         4,
@@ -283,7 +284,7 @@ fn gc_removes_files_in_one_commit() {
     );
     shop.commit("more");
     let before = shop.head();
-    shop.ends("gc --keep 2 --min-age 0s", 5, "--confirm deletes them");
+    shop.ends("gc --keep 2 --min-age 0s", 5, "delete them: --confirm");
     let plan = shop.ends(
         "gc --keep 2 --min-age 0s --dry-run",
         3,
@@ -309,14 +310,15 @@ fn gc_removes_files_in_one_commit() {
     assert_eq!(shop.git("rev-parse HEAD^"), before);
     assert_eq!(shop.status(), "");
     let left = shop.git("ls-files releases");
-    // 1 and 2 are pinned; the newest two with the same time are the last ones by name, 9 and 8.
+    // ReleasePins name releases 1 and 2. All releases have the same time, so the newest two are the last ones
+    // by name, 8 and 9.
     assert_eq!(
         left,
         "releases/cart/cart-1.yaml\nreleases/cart/cart-2.yaml\nreleases/cart/cart-8.yaml\nreleases/cart/cart-9.yaml",
         "{ran:?}"
     );
     assert!(!shop.root.join("many.yaml").exists(), "both of it went");
-    // Each deletion is in the audit trail, with its reason.
+    // The audit trail contains each deletion with its reason.
     let listed = shop.ends("audit list -o json", 0, "tidy").out;
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     let entries = listed["items"].as_array().unwrap().iter();
@@ -361,7 +363,8 @@ fn without_a_remote_a_release_embeds_its_definitions_and_a_note_says_so() {
     shop.ends("deploy cart -e dev", 0, note);
     shop.ends("deploy cart -e dev", 0, "(no change)");
 
-    // With a remote that lacks the commit, the command of the hint works, and deploy finds its release.
+    // If the remote does not have the commit, the command of the hint creates the release, and deploy uses
+    // that release.
     let bare = shop.place.path().join("origin.git");
     shop.git_words(&["init", "-q", "--bare", bare.to_str().unwrap()]);
     shop.git_words(&["remote", "add", "origin", bare.to_str().unwrap()]);
@@ -370,7 +373,7 @@ fn without_a_remote_a_release_embeds_its_definitions_and_a_note_says_so() {
         let hint = ran.err.lines().find(|line| line.starts_with("hint: "));
         let hint = hint.and_then(|hint| hint.split_once("definitions: bowline "));
         let (_, command) = hint.unwrap_or_else(|| panic!("no command in {}", ran.err));
-        // Every run of this user already has the flag.
+        // The test removes --repo from the command, because it adds the flag itself.
         let repo = format!(" --repo {}", shop.root.display());
         assert!(command.contains(&repo), "{command}");
         let command = command.replace(&repo, "");

@@ -1,4 +1,5 @@
-//! The API over files: reads follow the files, writes edit them, and only changed files are read again.
+//! The API that serves the files of a work tree: reads show the current files, writes edit them, and only
+//! changed files are read again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ async fn reads_follow_the_files_and_writes_edit_them() {
         3
     );
 
-    // Only changed files are read again, by this process and by the next one.
+    // This process and the next one read only changed files again.
     settle(&served, &tree).await;
     let quiet = tree.sync(&served).await.unwrap();
     assert_eq!(quiet.read, 0);
@@ -80,7 +81,7 @@ async fn reads_follow_the_files_and_writes_edit_them() {
     std::fs::remove_file(shop.root.join("more.yaml")).unwrap();
     until(&|seen| !seen.contains_key("mail-dev")).await;
 
-    // A write edits one line of one file, and the API returns the new state.
+    // A write edits one line of one file, and the answer contains the new state.
     let patch = Patch::Merge(json!({"spec": {"releaseRef": {"name": "cart-2"}}}));
     let patched = pins
         .patch("cart-prod", &PatchParams::default(), &patch)
@@ -96,7 +97,7 @@ async fn reads_follow_the_files_and_writes_edit_them() {
         "no commit: {}",
         shop.status()
     );
-    // The rules of the API apply.
+    // The validation rules of the API also apply to files.
     let wrong = Patch::Merge(json!({"spec": {"component": "mail"}}));
     assert!(
         pins.patch("cart-prod", &PatchParams::default(), &wrong)
@@ -167,8 +168,8 @@ async fn templates_and_patches_are_no_objects_and_what_they_do_to_release_pins_i
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    // A release whose file a kustomization names is not deleted: the kustomization could not be built without
-    // it.
+    // The API does not delete a release whose file a kustomization names, because the kustomization could not
+    // be built without the file.
     shop.git("rm -q --cached -r --ignore-unmatch ignored");
     for folder in ["chart", "overlay"] {
         std::fs::remove_dir_all(shop.root.join(folder)).unwrap();
@@ -188,8 +189,8 @@ async fn templates_and_patches_are_no_objects_and_what_they_do_to_release_pins_i
     );
 }
 
-/// If two files contain the same object, the first one wins. If the first one no longer contains it, the
-/// other one does, although it did not change.
+/// If two files contain the same object, the API serves the object of the first file. When the first file no
+/// longer contains it, the API serves the object of the second file, although that file did not change.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_file_held_first_is_served_when_that_one_goes() {
     let shop = Shop::open(&["cart"]);
@@ -213,7 +214,7 @@ async fn what_another_file_held_first_is_served_when_that_one_goes() {
     assert_eq!((synced.read, synced.stored), (1, 1));
     assert_eq!(named("mail-dev").await.as_deref(), Some("mail-2"));
 
-    // The first file returns, first with another object and then with the same one.
+    // The first file is created again, first with another object and then with the same object.
     shop.write("again/a.yaml", &pin("mail", "staging", "mail-1"));
     settle(&served, &tree).await;
     assert_eq!(named("mail-dev").await.as_deref(), Some("mail-2"));
@@ -227,12 +228,12 @@ async fn what_another_file_held_first_is_served_when_that_one_goes() {
     assert_eq!(named("mail-prod").await.as_deref(), Some("mail-3"));
 }
 
-/// Syncs until no file is read again: a file that was read while it was written is read once more.
+/// Syncs until no file has to be read again. A file that was read while it was written is read once more.
 async fn settle(served: &Embedded, tree: &Arc<Tree>) {
     while tree.sync(served).await.unwrap().read > 0 {}
 }
 
-/// Lists the names of the served objects of a kind.
+/// Returns the names of the served objects of a kind.
 async fn names<K>(served: &Embedded) -> Vec<String>
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
@@ -245,7 +246,7 @@ where
 #[tokio::test(flavor = "multi_thread")]
 async fn releases_and_the_log_are_read_when_somebody_asks() {
     let shop = Shop::open(&["cart", "mail"]);
-    // A file with a release and a ReleasePin must be read for the ReleasePin.
+    // bowline reads releases late, but a file that also contains a ReleasePin must be read at once.
     let both = format!(
         "{}---\n{}",
         release("news", 1),
@@ -264,7 +265,7 @@ async fn releases_and_the_log_are_read_when_somebody_asks() {
     assert_eq!((rest.read, rest.stored), (6, 6 + entries), "{rest:?}");
     drop((served, tree));
 
-    // A request for releases or entries reads all of them, and they are not read again.
+    // The first request for releases or audit entries reads all of them. They are not read again.
     std::fs::remove_dir_all(shop.place.path().join("cache")).unwrap();
     let (served, tree) = tree::open(options(&shop)).await.unwrap();
     assert_eq!(names::<Release>(&served).await.len(), 7);
@@ -272,7 +273,7 @@ async fn releases_and_the_log_are_read_when_somebody_asks() {
     assert_eq!(tree.sync(&served).await.unwrap().read, 0);
     drop((served, tree));
 
-    // Without such a request, the next process continues, and deleted files are gone.
+    // If no request needed the releases, the next process reads them, and does not serve deleted files.
     std::fs::remove_dir_all(shop.place.path().join("cache")).unwrap();
     drop(tree::open(options(&shop)).await.unwrap());
     std::fs::remove_file(shop.root.join("releases/mail/mail-3.yaml")).unwrap();
@@ -302,7 +303,8 @@ async fn what_was_stored_and_not_noted_is_not_served_for_ever() {
         shop.write("more.yaml", &pin("mail", "dev", "mail-1"));
         shop.write("releases/cart/cart-4.yaml", &release("cart", 4));
         assert_eq!(names::<Release>(&open().await).await.len(), 4);
-        // As if the process was killed after it stored the objects, and before it wrote its note.
+        // The test restores the state of a process that was killed after it stored the objects and before it
+        // wrote its index.
         match lost {
             true => std::fs::remove_file(note()).unwrap(),
             false => std::fs::write(note(), &before).unwrap(),

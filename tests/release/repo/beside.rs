@@ -1,5 +1,5 @@
-//! A cluster beside a repository provides the live state; the cluster here is an embedded store behind a
-//! socket.
+//! A cluster beside a repository provides the live state. The cluster of these tests is an embedded store
+//! behind a socket.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Shop, pin};
 
-/// A server that ends with the test.
+/// A server process that ends with the test.
 struct Served {
     process: Child,
     url: String,
@@ -49,7 +49,7 @@ fn serve(shop: &Shop) -> Served {
     Served { process, url }
 }
 
-/// Writes a ReleasePin as the controller of a cluster does.
+/// Writes the ReleasePin in the cluster as Argo CD does, and its status as the controller does.
 async fn runs(pins: &Api<ReleasePin>, release: &str, ready: bool) {
     let text = pin("cart", "dev", release);
     let document = bounded_yaml::documents("pin", &text)
@@ -75,8 +75,8 @@ async fn runs(pins: &Api<ReleasePin>, release: &str, ready: bool) {
         .unwrap();
 }
 
-/// Serves a cluster with the namespace shop, and a kubeconfig with the context prod-eu. Returns the server,
-/// its client and the flags that name the context.
+/// Starts a cluster with the namespace shop, and writes a kubeconfig with the context prod-eu. Returns the
+/// server, a client and the flags that select the context.
 async fn cluster(shop: &Shop) -> (Served, kube::Client, Vec<String>) {
     let served = serve(shop);
     let mut config = kube::Config::new(served.url.parse().unwrap());
@@ -126,7 +126,7 @@ async fn live_objects_come_from_the_cluster() {
     let (_served, client, flags) = cluster(&shop).await;
     make_namespace(&client, "shop-dev").await;
     let maps: Api<ConfigMap> = Api::namespaced(client, "shop-dev");
-    // By the flag --context, and by the context that the DataPlane names.
+    // bowline finds the cluster by the flag --context, or by the context that the DataPlane names.
     let by_plane = [&["--kubeconfig".to_owned()], &flags[3..]].concat();
     for (reach, flags) in [
         ("embedded: {}", &flags),
@@ -176,12 +176,12 @@ async fn readiness_comes_from_the_cluster() {
     );
     assert_eq!(shop.head(), head);
     assert_eq!(shop.git("branch --list other"), "");
-    // Git has release 2, and the cluster still runs 1.
+    // git names release 2, but the cluster still runs release 1.
     runs(&pins, "cart-1", true).await;
     let ran = shop.ends("status", 0, "cart-2");
     assert!(ran.out.contains("? cart-2 (runs cart-1)"), "{}", ran.out);
     shop.ends(promote, 5, "cart is not ready in dev");
-    // The cluster runs 2 and is not ready; then it is ready.
+    // The cluster runs release 2, first not ready and then ready.
     runs(&pins, "cart-2", false).await;
     let ran = shop.ends("status", 0, "cart-2");
     assert!(ran.out.contains("✖ cart-2"), "{}", ran.out);
@@ -191,9 +191,10 @@ async fn readiness_comes_from_the_cluster() {
     assert!(!ran.out.contains("runs"), "{}", ran.out);
     let ran = shop.ends(promote, 0, "cart-1 -> cart-2");
     assert!(!ran.err.contains("is not known"), "{}", ran.err);
-    // The cluster is only read.
+    // bowline only reads the cluster: the promotion does not change its ReleasePins.
     assert!(pins.get_opt("cart-staging").await.unwrap().is_none());
-    // Without the cluster, or after its ReleasePin is deleted, the old state is not shown.
+    // bowline does not show an old state without the cluster, or after the ReleasePin in the cluster is
+    // deleted.
     let flags = std::mem::take(&mut shop.flags);
     let ran = shop.ends("status", 0, "cart-2");
     assert!(!ran.out.contains("● cart-2"), "{}", ran.out);

@@ -1,4 +1,4 @@
-//! `bowline check`, as it runs for a pull request.
+//! `bowline check`, as CI runs it for a pull request.
 
 use super::{Shop, pin, release};
 
@@ -15,7 +15,8 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     let ran = shop.ends(&check, 0, "cart in staging: cart-1 -> cart-2");
     assert!(ran.out.contains("shop/cart:2"), "{}", ran.out);
 
-    // A release without a path, a missing release, a bad release, a held environment.
+    // check refuses a promotion without a path, a missing release, a bad release and a move in a held
+    // environment.
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-3"));
     shop.ends(
         &check,
@@ -41,13 +42,13 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     );
     shop.git("checkout -q .");
 
-    // Objects that contradict each other.
+    // check reports objects that contradict each other.
     shop.write("releases/cart/cart-4.yaml", &release("mail", 4));
     shop.write("pins/dev/cart.yaml", &pin("cart", "dev", "mail-4"));
     shop.ends("check", 1, "a release of mail");
     shop.git("checkout -q .");
     std::fs::remove_file(shop.root.join("releases/cart/cart-4.yaml")).unwrap();
-    // Settings that are invalid for the promoted release.
+    // check reports settings that are invalid for the promoted release.
     shop.write("settings.yaml", "apiVersion: openchoreo.dev/v1alpha1\nkind: EnvSettings\nmetadata: {name: cart-staging, namespace: shop}\nspec: {owner: {componentName: cart}, environment: staging, overrides: {replicas: many}}\n");
     let strict = release("cart", 5).replace("workloadType: deployment\n", "workloadType: deployment\n        schema: {parameters: {replicas: \"integer | default=1\"}}\n");
     shop.write("releases/cart/cart-5.yaml", &strict);
@@ -86,7 +87,7 @@ fn the_example_repository_passes() {
     assert_eq!((shop.numstat()[0].1, shop.numstat()[0].2), (1, 1));
 }
 
-/// A release whose only parameter is the number of replicas.
+/// Returns a release whose only parameter is the number of replicas.
 fn strict(version: u32) -> String {
     release("cart", version).replace("workloadType: deployment\n", "workloadType: deployment\n        schema: {parameters: {replicas: \"integer | default=1\"}}\n")
 }
@@ -100,13 +101,13 @@ fn a_change_that_moves_no_pin_is_checked_as_well() {
     shop.commit("strict");
     let base = shop.head();
     let check = format!("check --base {base}");
-    // Settings that are invalid for the current release.
+    // check reports settings that are invalid for the current release.
     shop.write("settings.yaml", "apiVersion: openchoreo.dev/v1alpha1\nkind: EnvSettings\nmetadata: {name: cart-staging, namespace: shop}\nspec: {owner: {componentName: cart}, environment: staging, overrides: {replicas: many}}\n");
     shop.commit("settings");
     shop.ends(&check, 5, "cart-5 does not fit staging");
     shop.git("rm -q settings.yaml");
 
-    // A release with other content is refused; its mark may change.
+    // check refuses a release with changed content, but allows a change of its mark.
     shop.ends("mark bad cart-3 --reason leaks --yes", 0, "");
     shop.ends(&check, 0, "no problems found");
     let text = shop.read("releases/cart/cart-1.yaml");
@@ -118,7 +119,7 @@ fn a_change_that_moves_no_pin_is_checked_as_well() {
         1,
         "releases/cart/cart-1.yaml:1: release cart-1 was edited, but a release never changes",
     );
-    // Another formatting and another path are allowed.
+    // check allows another formatting and another path of a release.
     shop.write("releases/cart/cart-1.yaml", &format!("# the first\n{text}"));
     shop.git("mv releases/cart/cart-1.yaml first.yaml");
     shop.commit("move a release");
@@ -170,16 +171,16 @@ fn holds_stop_what_goes_over_them_and_nothing_else() {
         shop.read(file)
             .replace("name: cart-1", &format!("name: {to}"))
     };
-    // The ReleasePin is deleted.
+    // The change deletes the held ReleasePin.
     shop.git("rm -q pins/prod/cart.yaml");
     shop.ends(&held, 5, "cart in prod is held at cart-1");
     shop.git("reset -q --hard");
-    // A file name with a line break hides nothing.
+    // A changed file whose name has a line break does not hide the move.
     shop.write(file, &moved("cart-2"));
     shop.write("a\nb.yaml", "# nothing\n");
     shop.commit("move");
     shop.ends(&held, 5, "cart in prod is held at cart-1");
-    // A kustomization that lists the file as a patch does not hide it either.
+    // A kustomization that lists the file as a patch does not hide the move.
     shop.git("reset -q --hard HEAD~1");
     shop.write(
         "pins/prod/kustomization.yaml",
@@ -193,18 +194,18 @@ fn holds_stop_what_goes_over_them_and_nothing_else() {
         ran.out
     );
     shop.git("reset -q --hard HEAD~1");
-    // A rollback is allowed despite a hold, and without a path.
+    // check allows a rollback despite a hold and without a path.
     shop.ends("rollback cart -e prod --to cart-2 --reason x --yes", 0, "");
     shop.ends(&held, 0, "cart in prod: cart-1 -> cart-2");
 
-    // A hold that names a release is lifted.
+    // The change removes a hold that names a release.
     let shop = Shop::open(&["cart"]);
     shop.ends("pin cart -e prod --release cart-2 --yes", 0, "");
     let fixed = format!("check --base {}", shop.head());
     shop.ends("unpin cart -e prod --yes", 0, "");
     shop.ends(&fixed, 0, "cart in prod: cart-2 -> cart-1");
 
-    // An expired hold does not allow a move without a path.
+    // check refuses a move without a path, also if the environment has an ended hold.
     let shop = Shop::open(&["cart"]);
     let over = "  holds: [{id: old, owner: ana, since: 2020-01-01T00:00:00Z, until: 2020-01-02T00:00:00Z}]\n";
     shop.write(file, &(pin("cart", "prod", "cart-1") + over));
@@ -229,7 +230,7 @@ fn a_hold_is_not_lifted_together_with_a_move() {
     shop.commit("lift and move");
     let words = "cart in prod: the change removes the hold of Ana <ana@example.com> and changes the release of the ReleasePin";
     shop.ends(&check, 5, words);
-    // The same in two changes.
+    // check allows the same change in two steps: first the removal of the hold, then the move.
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-1"));
     shop.commit("lift");
     shop.ends(&check, 0, "no problems found");
@@ -256,7 +257,7 @@ fn a_bad_mark_is_not_removed_without_a_reason() {
     shop.git("reset -q --hard HEAD~1");
     shop.ends("mark good cart-3 --reason mended --yes", 0, "");
     shop.ends(&check, 0, "no problems found");
-    // A deleted release loses its mark.
+    // check allows the deletion of a release with a mark.
     shop.git("rm -q releases/cart/cart-3.yaml");
     shop.ends(&check, 0, "no problems found");
 }
@@ -335,7 +336,8 @@ fn an_undone_rollback_passes_and_another_lift_with_a_move_does_not() {
     );
     let base = shop.head();
     let check = format!("check --base {base}");
-    // Since the rollback, the previous environment runs another release.
+    // After the rollback, the environment before runs another release, so the undo moves to a release without
+    // a path.
     shop.ends("deploy cart -e dev --release cart-3", 0, "");
     shop.ends("promote cart --from dev --to staging", 0, "");
     shop.ends(
@@ -345,12 +347,12 @@ fn an_undone_rollback_passes_and_another_lift_with_a_move_does_not() {
     );
     shop.ends(&check, 0, "cart in prod: cart-1 -> cart-2");
     shop.ends("audit verify", 0, "valid");
-    // The same files without the trailers.
+    // check refuses the same files without the trailers of the undo.
     let undone = shop.read("pins/prod/cart.yaml");
     shop.git_words(&["commit", "-q", "--amend", "-m", "lift and move"]);
     let words = "the change removes the hold of Ana <ana@example.com> and changes the release of the ReleasePin";
     shop.ends(&check, 5, words);
-    // The trailers on other content.
+    // check refuses the trailers of an undo on other files.
     let message = "undo\n\nBowline-Operation: x\nBowline-Action: Undo\nBowline-Component: cart\nBowline-Environment: prod\nBowline-From: cart-1\nBowline-To: cart-3";
     shop.write("pins/prod/cart.yaml", &undone.replace("cart-2", "cart-3"));
     shop.git("add -A");
@@ -376,7 +378,7 @@ fn text_of_a_file_forges_no_line_of_check() {
     let ran = shop.ends(&check, 5, "refused: ");
     let forged = |line: &str| line.starts_with("wrong: ");
     assert!(!ran.out.lines().any(forged), "{}", ran.out);
-    // The output for programs.
+    // The JSON output contains the same findings.
     let ran = shop.ends(&format!("{check} -o json"), 5, "");
     let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(report["wrong"], serde_json::json!([]));
@@ -413,7 +415,7 @@ fn a_good_mark_without_a_note_does_not_replace_a_bad_one() {
     let good = shop.read(file).replace("bad", "good").replace("leaks", "");
     shop.write(file, &good);
     shop.ends(&check, 5, words);
-    // An invalid mark means bad.
+    // check treats an invalid mark as bad, so the change may not remove it.
     shop.git_words(&["checkout", "-q", "--", file]);
     let unreadable = shop.read(file).replace("verdict", "opinion");
     shop.write(file, &unreadable);
@@ -451,19 +453,21 @@ fn a_repository_without_our_kinds_is_named_with_next_steps() {
         );
         assert!(ran.err.contains(&step), "{}", ran.err);
     }
-    // The first step of the hint works: it creates the first object.
+    // The first step of the hint works: after it the repository has objects of bowline.
     shop.write("definitions/all.yaml", &super::component("cart"));
     shop.write("definitions/web.yaml", super::TYPE);
     shop.commit("definitions");
     shop.ends("status", 0, "");
-    // A file that names bowline's groups but cannot be read: the repository is not empty.
+    // If a file names the API groups of bowline but cannot be read, check reports the file and does not call
+    // the repository empty.
     let shop = Shop::empty();
     shop.write("x.yaml", "apiVersion: openchoreo.dev/v1alpha1\nkind: [\n");
     shop.commit("begin");
     shop.ends("check", 1, "x.yaml");
 }
 
-/// A file of `size` bytes that bowline does not read: a ReleasePin and a long comment.
+/// Returns a ReleasePin with comments, at least `size` bytes in total, so that bowline does not read the
+/// file.
 fn large_pin(size: usize) -> String {
     let mut text = pin("mail", "dev", "mail-1");
     while text.len() < size {

@@ -1,12 +1,12 @@
-//! Commits that a clone does not have are reported as not known: `audit verify` warns, and does not report
-//! tampering.
+//! Clones without some of the commits: `audit verify` warns that the commits are not known, and does not
+//! report tampering.
 
 use super::{Shop, pin};
 
 const STAGING: &str = "promote cart --from dev --to staging --reason why";
 const PROD: &str = "promote cart --from staging --to prod --yes --reason why";
 
-/// A shop with moves by bowline and by hand, a mark, and a merge.
+/// Returns a shop whose history has moves by bowline and by hand, a mark, and a merge.
 fn shop() -> Shop {
     let shop = Shop::open(&["cart", "search"]);
     shop.ends(STAGING, 0, "");
@@ -28,7 +28,7 @@ fn shop() -> Shop {
     shop
 }
 
-/// Verifies, and returns the number of findings about facts that are not known.
+/// Runs `audit verify`, which must succeed. Returns the number of warnings about commits that are not known.
 fn not_known(shop: &Shop, what: &str) -> usize {
     let ran = shop.run("audit verify -o json");
     assert_eq!(ran.code, 0, "{what}: {}{}", ran.out, ran.err);
@@ -58,7 +58,7 @@ fn a_shallow_clone_is_not_tampered_with() {
             assert!(ran.out.contains("not known"), "{}", ran.out);
         }
         if depth == 1 {
-            // Later actions of bowline are known.
+            // bowline knows the actions that happened after the clone.
             shop.git("config user.name Ana");
             shop.git("config user.email ana@example.com");
             shop.ends("pin cart -e dev --reason why", 0, "");
@@ -80,7 +80,7 @@ fn a_partial_clone_is_not_tampered_with() {
     std::fs::rename(&whole, &away).unwrap();
     assert!(not_known(&shop, "blob:none") > 0);
     shop.ends("audit verify", 0, "git could not fetch them");
-    // Objects that can be fetched are known.
+    // If git can fetch the missing objects, bowline knows them.
     std::fs::rename(&away, &whole).unwrap();
     assert_eq!(not_known(&shop, "fetched"), 0);
 }
@@ -103,7 +103,8 @@ fn what_is_not_checked_out_is_still_verified() {
     shop.git_words(&set);
     assert_eq!(not_known(&shop, "sparse"), 0);
     shop.git("sparse-checkout disable");
-    // A deleted ReleasePin, and a directory with only some of the ReleasePins.
+    // Verification also succeeds after a ReleasePin is deleted, and in a directory with only some of the
+    // ReleasePins.
     shop.git("rm -q pins/staging/cart.yaml");
     shop.commit("no staging");
     assert_eq!(not_known(&shop, "removed"), 0);
@@ -115,7 +116,7 @@ fn what_is_not_checked_out_is_still_verified() {
 #[test]
 fn replaced_commits_are_verified_as_they_were_committed() {
     let shop = shop();
-    // A graft hides the parent of a promotion, and a replacement hides a forged commit.
+    // A git graft hides the parent of a promotion, and later a git replacement hides a forged commit.
     let promotion = shop.git("log -1 --format=%H --grep=^promote.cart-2.to.staging");
     shop.git_words(&["replace", "--graft", &promotion]);
     assert_eq!(not_known(&shop, "grafted"), 0);
@@ -176,7 +177,7 @@ fn entries_are_filtered_by_environment_and_printed_as_json() {
             let name = item.pointer("/spec/subject/name").or(item.get("subject"));
             name.and_then(|name| name.as_str()).unwrap().to_owned()
         };
-        // Several commits have the same second.
+        // The names are sorted, because several commits have the same second.
         let mut names: Vec<String> = items.map(name).collect();
         names.sort();
         names
@@ -207,7 +208,7 @@ fn the_history_of_a_shallow_clone_names_no_author_of_what_it_does_not_know() {
         "audit export",
         "revisions list cart/dev",
     ] {
-        // A list of entries has no column for reasons.
+        // The table of `audit list` has no column for reasons.
         let words = match line {
             "audit list" => "unattributed",
             _ => "not known: the clone ends here",
@@ -226,7 +227,7 @@ fn the_history_of_a_shallow_clone_names_no_author_of_what_it_does_not_know() {
     }
     let undo = shop.ends("undo cart -e dev --reason why", 5, "this clone ends here");
     assert!(undo.err.contains("git fetch --unshallow"), "{}", undo.err);
-    // Later changes are known.
+    // bowline knows the changes that happened after the clone.
     shop.git("config user.name Ana");
     shop.git("config user.email ana@example.com");
     shop.ends("pin cart -e dev --reason why", 0, "");

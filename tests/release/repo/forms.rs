@@ -1,11 +1,12 @@
-//! All forms of files that Kubernetes tools apply: lists, JSON, unusual names, objects in two files.
+//! Files in all forms that Kubernetes tools apply: lists, JSON, unusual names, objects in two files.
 
 use super::{Shop, pin, release};
 
 const GC: &str = "gc --keep 1 --min-age 0s --confirm";
 const PROMOTE: &str = "promote cart --from staging --to prod --yes";
 
-/// A shop in which only production runs cart-1, without a file for the ReleasePin of production.
+/// Returns a shop in which no other environment than production runs cart-1. The file of the ReleasePin of
+/// production is missing; each test writes it in its own form.
 fn shop() -> Shop {
     let shop = Shop::open(&["cart"]);
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-2"));
@@ -24,7 +25,7 @@ fn indented(text: &str, by: &str) -> String {
         .collect()
 }
 
-/// The ReleasePin of production without comments, for use in a list.
+/// Returns the ReleasePin of production without comments, for use inside a list.
 fn plain_pin() -> String {
     let text = pin("cart", "prod", "cart-1");
     let text = text.lines().filter(|line| !line.starts_with('#'));
@@ -42,7 +43,7 @@ fn json_pin() -> serde_json::Value {
     })
 }
 
-/// The ReleasePin of production in every form, each with the path of its file.
+/// Returns the ReleasePin of production in every form, each with the path of its file.
 fn forms() -> Vec<(&'static str, String)> {
     let item = indented(&plain_pin(), "    ");
     let bare = item.replace(
@@ -108,7 +109,7 @@ fn a_release_pin_is_read_and_moved_in_every_form() {
         shop.ends(PROMOTE, 0, "cart in prod: cart-1 -> cart-2");
         assert_eq!(shop.read(path), text.replace("cart-1", "cart-2"), "{path}");
         assert_eq!(shop.numstat().len(), 1, "{path}");
-        // A hold is added and removed, and the file has its old content.
+        // After a hold is added and removed, the file has its old content.
         shop.ends("pin cart -e prod --reason freeze --yes", 0, "");
         shop.ends("check", 0, "no problems found");
         if path.to_lowercase().ends_with("json") {
@@ -136,7 +137,7 @@ fn commits_of_every_form_are_verified_and_read_back_after_hooks() {
         shop.commit("the ReleasePin of production");
         shop.ends(PROMOTE, 0, "cart in prod: cart-1 -> cart-2");
         shop.ends("audit verify", 0, "valid");
-        // A hook that moves the ReleasePin back.
+        // A git hook moves the ReleasePin back.
         let script = format!("sed -i s/cart-3/cart-1/ {path}; git add {path}");
         shop.hook("pre-commit", &script);
         let (head, now) = (shop.head(), shop.read(path));
@@ -151,7 +152,7 @@ fn commits_of_every_form_are_verified_and_read_back_after_hooks() {
             "{path}"
         );
         assert_eq!(shop.read(path), now);
-        // A hook that moves it with another commit.
+        // A git hook moves the ReleasePin of production in a commit about staging.
         let script = format!("sed -i s/cart-2/cart-1/ {path}; git add {path}");
         shop.hook("pre-commit", &script);
         shop.ends("promote cart --from dev --to staging --yes", 0, "");
@@ -165,7 +166,8 @@ fn commits_of_every_form_are_verified_and_read_back_after_hooks() {
     }
 }
 
-/// bowline does not read links and submodules.
+/// bowline does not read submodules and links that leave the work tree, so it must refuse to decide without
+/// them.
 #[cfg(unix)]
 #[test]
 fn a_link_or_a_submodule_that_is_not_read_fails_check_and_stops_gc() {
@@ -195,7 +197,7 @@ fn a_link_or_a_submodule_that_is_not_read_fails_check_and_stops_gc() {
     shop.commit("a link to a directory");
     refused(&shop, "production: it is a link to ");
 
-    // A file that becomes a link, and a file again.
+    // The file becomes a link, and then a file again.
     let (shop, outside) = shop_with_prod_outside();
     shop.write("prod.yaml", &plain_pin());
     shop.commit("a file");
@@ -206,7 +208,7 @@ fn a_link_or_a_submodule_that_is_not_read_fails_check_and_stops_gc() {
     shop.git("checkout -q -- prod.yaml");
     shop.ends("check", 0, "no problems found");
 
-    // bowline reads the targets of these links, because they are in the work tree.
+    // bowline reads files behind links, if the targets are in the work tree.
     let shop = self::shop();
     shop.write("real/prod.yaml", &plain_pin());
     symlink("real/prod.yaml", shop.root.join("prod.yaml")).unwrap();
@@ -401,7 +403,7 @@ fn content_that_bowline_does_not_understand_fails_check_and_stops_gc() {
         shop.ends(GC, 5, words);
         assert_eq!((shop.head(), shop.status()), (head, String::new()), "{path}");
     }
-    // A kustomization can name any file, whatever its extension.
+    // A kustomization can name a file with any extension, which bowline does not read.
     let shop = shop();
     shop.write("prod.txt", &text);
     shop.write("kustomization.yaml", "resources: [prod.txt]\n");

@@ -1,4 +1,4 @@
-//! The history, diff and audit of a repository come from its git log.
+//! The verbs history, diff and audit on a repository read its git log.
 
 use super::{Shop, pin};
 
@@ -10,7 +10,7 @@ fn the_revisions_of_a_pin_come_from_the_log_of_its_file() {
         0,
         "revision 2",
     );
-    // A rename, a comment, and a move by hand.
+    // The history contains a rename of the file, an added comment, and a move by hand.
     std::fs::create_dir_all(shop.root.join("moved")).unwrap();
     shop.git("mv pins/staging/cart.yaml moved/there.yaml");
     shop.commit("tidy up");
@@ -70,7 +70,7 @@ fn the_revisions_of_a_pin_come_from_the_log_of_its_file() {
         verified.out
     );
 
-    // A change from a merge is shown as its original commit.
+    // The history shows a merged change as its original commit.
     shop.git("switch -q -c side");
     shop.ends(
         "rollback cart -e staging --to cart-3 --no-hold --reason in-the-side",
@@ -86,7 +86,7 @@ fn the_revisions_of_a_pin_come_from_the_log_of_its_file() {
     assert_eq!(newest[..3], ["5", "cart-3", "Rollback"], "{}", ran.out);
     assert!(ran.out.contains("in-the-side"), "{}", ran.out);
 
-    // A commit with wrong trailers is found.
+    // `audit verify` finds a commit whose trailers do not match its change.
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-2"));
     shop.git("add -A");
     shop.git_words(&[

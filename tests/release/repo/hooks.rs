@@ -1,4 +1,5 @@
-//! Hooks and filters that change a commit: bowline reads the commit back and reports the result.
+//! Git hooks and filters that change a commit of bowline: bowline reads the commit back and reports the
+//! difference.
 
 use super::{Shop, pin, program};
 
@@ -11,13 +12,14 @@ impl Shop {
         program(&hooks, name, &format!("#!/bin/sh\n{script}\n"));
     }
 
-    /// Returns the ReleasePin of the last commit.
+    /// Returns the text of the ReleasePin of staging in the last commit.
     fn committed(&self) -> String {
         self.git(&format!("show HEAD:{FILE}"))
     }
 }
 
-/// Hooks that change the commit to something other than the plan.
+/// Hooks that change the commit so that it differs from the plan: the hook, its script, and the expected
+/// message.
 const CHANGING: [(&str, &str, &str); 10] = [
     (
         "pre-commit",
@@ -88,7 +90,7 @@ fn a_commit_that_a_hook_changed_is_taken_back() {
         assert_eq!(shop.read(FILE), pin("cart", "staging", "cart-1"));
         assert!(!shop.root.join(".git/bowline/journal.json").exists());
         shop.ends("audit verify", 0, "3 entries in 3 chains: valid");
-        // Without the hook, the same action succeeds.
+        // The same action succeeds without the hook.
         std::fs::remove_file(shop.root.join(".git/hooks").join(hook)).unwrap();
         shop.ends(PROMOTE, 0, "cart-1 -> cart-2");
         assert_eq!(shop.status(), "A  staged.txt", "{script}");
@@ -123,10 +125,10 @@ fn a_commit_that_others_follow_is_kept_and_told() {
     assert_eq!(shop.head(), head, "{}", ran.err);
     let ran = shop.ends(PROMOTE, 1, "the commit is still on main");
     assert!(!ran.out.contains("cart-2"), "{}", ran.out);
-    let way = format!("git reset --keep {head} takes it back");
+    let way = format!("to take it back: git reset --keep {head}");
     assert!(ran.err.contains(&way), "{}", ran.err);
     assert_eq!(shop.git("rev-parse HEAD~2"), head);
-    // A further commit that does not change the ReleasePin is accepted.
+    // bowline accepts another commit of a hook that does not change the ReleasePin.
     shop.git_words(&["reset", "-q", "--keep", &head]);
     shop.hook(
         "post-commit",
@@ -139,12 +141,12 @@ fn a_commit_that_others_follow_is_kept_and_told() {
     shop.ends("audit verify", 0, "valid");
 }
 
-/// A formatter is a pre-commit hook that stages the files that it changed.
+/// A formatter, which is a pre-commit hook that changes files and stages them, leaves no file half staged.
 #[test]
 fn a_hook_that_formats_files_leaves_no_file_half_staged() {
     for (action, path) in [
         (PROMOTE, FILE),
-        // A new file.
+        // The action creates a new file.
         (
             "promote cart --from dev --to prod --skip-path --reason why --yes",
             "pins/prod/cart.yaml",
@@ -193,7 +195,7 @@ fn a_hook_that_formats_files_and_does_not_stage_them_is_told() {
 #[test]
 fn a_message_is_what_the_commit_has() {
     let shop = Shop::open(&["cart"]);
-    // Like the hooks of Gerrit and of ticket systems.
+    // The hook adds a ticket and a Change-Id to the message, as ticket systems and Gerrit do.
     shop.hook(
         "commit-msg",
         "sed -i '1s/^/[INC-7] /' $1; echo 'Change-Id: I01' >> $1",
@@ -206,7 +208,7 @@ fn a_message_is_what_the_commit_has() {
     let note = "a hook removed the trailers of the commit";
     assert!(ran.err.contains(note), "{}", ran.err);
     shop.ends("audit verify", 0, "edited by hand by Ana");
-    // On a branch that is not checked out, nothing has to be taken back.
+    // A refused commit on a branch that is not checked out changes no file.
     shop.hook("commit-msg", "sed -i 's/^Bowline-To: .*/Bowline-To: x/' $1");
     shop.ends(
         &format!("{PROMOTE} --branch other"),
@@ -223,7 +225,7 @@ fn filters_and_line_endings_do_not_change_what_a_commit_means() {
         let (name, value) = config.split_once(' ').unwrap();
         shop.git_words(&["config", name, value]);
         if value == "true" {
-            // The content that git writes with this setting.
+            // git checks out the file again, so that it has the line ends of this setting.
             std::fs::remove_file(shop.root.join(FILE)).unwrap();
             shop.git(&format!("checkout -q -- {FILE}"));
             assert!(shop.read(FILE).contains("\r\n"));
@@ -232,7 +234,8 @@ fn filters_and_line_endings_do_not_change_what_a_commit_means() {
         assert_eq!(shop.status(), "", "{config}");
         shop.ends("audit verify", 0, "valid");
     }
-    // A filter that stores another form in git, and a filter that changes the meaning.
+    // The first filter stores the file in another form, which bowline accepts. The second filter changes the
+    // meaning of the file.
     for (clean, smudge, code) in [("rev", "rev", 0), ("sed s/cart-2/cart-3/", "cat", 1)] {
         let shop = Shop::open(&["cart"]);
         shop.write(".gitattributes", &format!("{FILE} filter=own\n"));
@@ -247,7 +250,8 @@ fn filters_and_line_endings_do_not_change_what_a_commit_means() {
     }
 }
 
-/// The commit is made by hand, like the commit of a hook or a forger.
+/// `audit verify` finds trailers about changes that the commit does not contain. The test makes the commit
+/// itself, as a forger would.
 #[test]
 fn trailers_of_a_commit_that_did_nothing_are_found() {
     let shop = Shop::open(&["cart"]);
@@ -284,7 +288,7 @@ fn trailers_of_a_commit_that_did_nothing_are_found() {
         assert_eq!(verdict["problems"][0]["severity"], "tampered");
         shop.git("reset -q --keep HEAD^");
     }
-    // Also on the side branch of a merge.
+    // `audit verify` also finds such a commit on the side branch of a merge.
     shop.git("switch -q -c side");
     forge(
         "Promote",
@@ -355,7 +359,7 @@ fn trailers_do_not_cover_a_hold_a_mark_or_a_release_that_they_do_not_name() {
 
 #[test]
 fn a_fault_after_the_commit_is_a_warning() {
-    // A directory replaces the journal when bowline removes it.
+    // A hook replaces the journal by a directory, so bowline cannot remove it.
     let shop = Shop::open(&["cart"]);
     shop.hook(
         "post-commit",
@@ -366,7 +370,7 @@ fn a_fault_after_the_commit_is_a_warning() {
     assert!(ran.err.contains(words), "{}", ran.err);
     assert!(shop.committed().contains("name: cart-2"));
 
-    // git fails when it reads the files the next time.
+    // After the commit, git fails when it reads the files again.
     let mut shop = Shop::open(&["cart"]);
     let bin = shop.place.path().join("bin");
     let git = shop.git("--exec-path") + "/git";
@@ -399,7 +403,7 @@ fn a_change_of_another_pin_by_a_hook_is_named() {
 fn a_commit_that_a_hook_removed_is_in_the_reflog() {
     let shop = Shop::open(&["cart"]);
     shop.hook("post-commit", "git reset -q --hard HEAD~1");
-    let ran = shop.ends(PROMOTE, 1, "git reflog lists the commit");
+    let ran = shop.ends(PROMOTE, 1, "find the commit: git reflog");
     assert!(!ran.err.contains("git show"), "{}", ran.err);
 }
 

@@ -1,5 +1,5 @@
-//! bowline is killed at every step: each file has its old or its new content, and a second run completes the
-//! action.
+//! Kills bowline at every step of an action on a repository. Then each file has its old or its new content,
+//! and a second run completes the action.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -7,16 +7,16 @@ use super::{Shop, pin, program};
 
 const PROMOTE: &str = "promote cart search --from dev --to staging --reason again";
 
-/// The git call at which bowline is killed.
+/// The git call at which the test kills bowline.
 #[derive(Clone, Copy, Debug)]
 enum At {
-    /// The call with this number. Some calls run at the same time, so their order varies.
+    /// The git call with this number. Some git calls run at the same time, so their order varies.
     Number(usize),
-    /// The call that makes the commit, after the files were edited.
+    /// The git call that makes the commit, after bowline has edited the files.
     Commit,
 }
 
-/// Puts a git into the PATH that kills its caller before or after one call.
+/// Puts a program git on the PATH that kills bowline before or after one call.
 fn deadly(shop: &Shop, at: At, after: bool) {
     let bin = shop.place.path().join("bin");
     let real = std::env::split_paths(&std::env::var_os("PATH").unwrap())
@@ -44,7 +44,7 @@ fn deadly(shop: &Shop, at: At, after: bool) {
     );
 }
 
-/// The state after a killed run.
+/// The changes that a killed run left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Nothing,
@@ -52,7 +52,8 @@ enum Left {
     Commit,
 }
 
-/// Kills a promotion at a call and runs it again. None: there is no such call.
+/// Kills a promotion at a git call, and runs it again. Returns what the killed run left. None: the promotion
+/// does not make this call.
 fn killed(at: At, after: bool) -> Option<Left> {
     let mut shop = Shop::open(&["cart", "search"]);
     shop.write("staged.txt", "staged\n");
@@ -66,7 +67,7 @@ fn killed(at: At, after: bool) -> Option<Left> {
         assert!(output.status.success(), "{output:?}");
         return None;
     }
-    // Every file is complete.
+    // Every file has its whole old or whole new content.
     for name in ["cart", "search"] {
         let text = shop.read(&format!("pins/staging/{name}.yaml"));
         let whole = [1, 2].map(|version| pin(name, "staging", &format!("{name}-{version}")));
@@ -125,7 +126,8 @@ fn what_was_half_done_is_put_back_and_what_somebody_changed_is_left() {
             out
         })
     };
-    // The state after a kill between the first and the second of three files; then a user edits the third.
+    // The test restores the state after a kill between the first and the second of three files. Then a user
+    // edits the third file.
     let new = |name: &str| pin(name, "staging", &format!("{name}-2"));
     let files: Vec<serde_json::Value> = ["cart", "search", "mail"]
         .iter()
@@ -170,7 +172,7 @@ fn the_change_of_an_interrupted_action_is_named_and_a_dry_run_restores_nothing()
     let left = shop.status();
     assert!(left.contains("pins/staging/cart.yaml"), "{left}");
     let named = "was interrupted before its commit, and its change is still in pins/staging/cart.yaml, pins/staging/search.yaml";
-    let next = "the next action restores these files first";
+    let next = "it restores these files first";
     for (line, code) in [
         ("status", 0),
         ("check", 1),

@@ -1,8 +1,8 @@
-//! Two hundred files in different styles: a promotion changes one line of one of them.
+//! Two hundred files in different YAML styles. A promotion changes only one line of a file.
 
 use super::{Shop, environments, release};
 
-/// A ReleasePin in one of many styles.
+/// Returns a ReleasePin in one of many YAML styles, and whether bowline can edit it.
 fn odd(number: usize) -> (String, bool) {
     let name = format!("c{number}");
     let (style, rest) = (number % 10, number / 10);
@@ -31,7 +31,7 @@ fn odd(number: usize) -> (String, bool) {
         ),
     };
     let mut editable = true;
-    // An alias cannot be edited alone.
+    // bowline cannot edit an alias, because that would also change its anchor.
     if style == 9 {
         text = text.replace(&format!("name: {value}\n\nmeta"), "name: *rel\n\nmeta");
         text = format!("x-release: &rel {name}-1\n{text}");
@@ -75,7 +75,7 @@ fn a_promotion_of_what_people_wrote_changes_one_line() {
         files.push((name, file, text, editable));
     }
     shop.commit("as people wrote them");
-    // All editable files go into one commit, so that the program starts once and not two hundred times.
+    // One command promotes all editable files, so that the program starts once and not two hundred times.
     let (editable, others): (Vec<_>, Vec<_>) = files.iter().partition(|(.., editable)| *editable);
     assert_eq!((editable.len(), others.len()), (180, 20));
     let names: Vec<&str> = editable.iter().map(|(name, ..)| name.as_str()).collect();
@@ -92,7 +92,7 @@ fn a_promotion_of_what_people_wrote_changes_one_line() {
     for (name, file, before, _) in &editable {
         let after = std::fs::read(shop.root.join(file)).unwrap();
         let after = String::from_utf8(after).unwrap();
-        // The changed line is the one with the reference, and it differs in one character.
+        // Only the line with the reference changed, and only in one character.
         let differing: Vec<(&str, &str)> = before
             .split('\n')
             .zip(after.split('\n'))
@@ -108,7 +108,7 @@ fn a_promotion_of_what_people_wrote_changes_one_line() {
         );
         assert_eq!(before.split('\n').count(), after.split('\n').count());
     }
-    // The others are refused with the reason, and stay unchanged.
+    // bowline refuses to edit the other files, with the reason, and does not change them.
     let head = shop.head();
     for (name, file, before, _) in &others {
         shop.ends(

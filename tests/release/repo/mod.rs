@@ -1,4 +1,4 @@
-//! A git work tree as a target, with the program as a user runs it: promotions as commits.
+//! Tests with a git work tree as the target, which run the program as a user does.
 
 mod actions;
 mod api;
@@ -22,13 +22,13 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The repository of a shop, and a user who works on it.
+/// The repository of a shop, with a user who works on it.
 pub struct Shop {
     pub place: TempDir,
     pub root: PathBuf,
-    /// Additional flags of every run.
+    /// Flags that every run gets in addition.
     pub flags: Vec<String>,
-    /// Directories at the start of the PATH.
+    /// Directories that every run has at the start of its PATH.
     pub path: Vec<PathBuf>,
 }
 
@@ -43,7 +43,7 @@ pub struct Ran {
 pub const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "prod"];
 
 impl Shop {
-    /// An empty repository.
+    /// Creates an empty repository.
     pub fn empty() -> Self {
         let place = TempDir::new().unwrap();
         let root = place.path().join("deploy");
@@ -60,7 +60,8 @@ impl Shop {
         shop
     }
 
-    /// Environments, a pipeline, and components with releases 1 to 3: 2 in dev, 1 in the others.
+    /// Creates a repository with environments, a pipeline, and components with the releases 1 to 3. Release 2
+    /// runs in dev, and release 1 in the other environments.
     pub fn open(components: &[&str]) -> Self {
         let shop = Self::empty();
         shop.write("environments/all.yaml", &environments());
@@ -111,7 +112,7 @@ impl Shop {
             .to_owned()
     }
 
-    /// Commits everything.
+    /// Commits all changes of the work tree.
     pub fn commit(&self, subject: &str) {
         self.git("add -A");
         self.git_words(&["commit", "-q", "-m", subject]);
@@ -121,7 +122,7 @@ impl Shop {
         self.git("rev-parse HEAD")
     }
 
-    /// Returns the uncommitted changes.
+    /// Returns the uncommitted changes, in the format of `git status --porcelain`.
     pub fn status(&self) -> String {
         self.git("status --porcelain")
     }
@@ -182,7 +183,7 @@ impl Shop {
         }
     }
 
-    /// Runs a command line that must exit with a code and print some words.
+    /// Runs a command line that must exit with this code and print these words.
     pub fn ends(&self, line: &str, code: i32, words: &str) -> Ran {
         let ran = self.run(line);
         let said = format!("{}{}", ran.out, ran.err);
@@ -191,7 +192,7 @@ impl Shop {
         ran
     }
 
-    /// The numbers of added and removed lines in the last commit, by file.
+    /// Returns the numbers of added and removed lines in the last commit, by file.
     pub fn numstat(&self) -> Vec<(String, u64, u64)> {
         let said = self.git("show --numstat --format= HEAD");
         said.lines()
@@ -283,7 +284,7 @@ spec:
     )
 }
 
-/// Makes a program from a script, in a directory.
+/// Writes a script as a program into a directory, and returns its path.
 pub fn program(directory: &Path, name: &str, script: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     std::fs::create_dir_all(directory).unwrap();

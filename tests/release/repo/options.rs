@@ -1,8 +1,8 @@
-//! No value of a flag becomes an option of git, or names a program.
+//! No value of a flag can become an option of git or make git run a program.
 
 use super::{Shop, program};
 
-/// Values that git could read as options.
+/// Returns values that git could read as options. As an option, each would create the file `mark`.
 fn values(mark: &str) -> Vec<String> {
     vec![
         format!("--upload-pack=touch {mark};"),
@@ -31,7 +31,7 @@ fn a_value_of_a_flag_is_no_option() {
     let bare = shop.place.path().join("origin.git");
     shop.git_words(&["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
     shop.git_words(&["remote", "add", "origin", bare.to_str().unwrap()]);
-    // A user may allow every transport.
+    // A user may have allowed every transport in the git configuration.
     shop.git("config --global protocol.ext.allow always");
     let mark = shop.place.path().join("mark");
     let (head, refs) = (
@@ -47,7 +47,7 @@ fn a_value_of_a_flag_is_no_option() {
             ("--branch", &[]),
             ("--branch", &["--push"]),
         ] {
-            // For a remote this is an address of ssh.
+            // As a remote, this value is a valid ssh address.
             if flag == "--remote" && value.starts_with("a:") {
                 continue;
             }
@@ -68,7 +68,7 @@ fn a_value_of_a_flag_is_no_option() {
     }
     assert_eq!(shop.git(refs), known);
     println!("{tried} runs with option-like values: all are refused as usage errors");
-    // An invalid branch name, and a valid one.
+    // bowline refuses an unknown remote and lists the known ones. It accepts the address of a repository.
     let ran = shop.ends(
         "promote cart --from dev --to staging --push --remote orign",
         2,
@@ -83,7 +83,7 @@ fn a_value_of_a_flag_is_no_option() {
     );
 }
 
-/// A remote of the configuration can have any name.
+/// A remote in the git configuration can have any name, also one that looks like an option.
 #[test]
 fn a_remote_that_looks_like_an_option_is_refused() {
     let shop = Shop::open(&["cart"]);
@@ -104,7 +104,7 @@ fn a_remote_that_looks_like_an_option_is_refused() {
     assert_eq!((shop.head(), shop.status()), (head, String::new()));
 }
 
-/// A path of a repository means exactly that file, whatever characters it has.
+/// bowline passes a path to git as exactly that file, even if it looks like an option or a pattern.
 #[test]
 fn a_path_is_no_option_and_no_pattern() {
     let shop = Shop::open(&["cart"]);
@@ -140,7 +140,8 @@ fn a_path_is_no_option_and_no_pattern() {
     assert!(!mark.exists() && !shop.root.join("mark").exists());
 }
 
-/// A directory in a foreign work tree can have the form of a repository, and name programs.
+/// A directory inside a foreign work tree can look like a repository whose configuration names programs.
+/// bowline must not open it.
 #[test]
 fn a_repository_inside_of_a_work_tree_is_not_opened() {
     let mut shop = Shop::open(&["cart"]);

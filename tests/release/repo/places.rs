@@ -1,5 +1,5 @@
-//! The paths of new objects: never a path that bowline would not read again, and never outside of the
-//! repository.
+//! The paths of new objects. bowline never writes to a path that it would not read again, and never outside
+//! of the repository.
 
 use bowline::api::ReleasePin;
 use bowline::gitops::tree;
@@ -10,7 +10,7 @@ use super::{Shop, pin};
 
 const PROMOTE: &str = "promote cart --from dev --to staging";
 
-/// Runs a command that would create an object: it is refused each time, and leaves no file.
+/// Runs a command that would create an object, twice. bowline must refuse it each time and leave no file.
 fn refused(shop: &Shop, line: &str, code: i32, words: &str) {
     let (head, status) = (shop.head(), shop.status());
     for _ in 0..2 {
@@ -21,7 +21,7 @@ fn refused(shop: &Shop, line: &str, code: i32, words: &str) {
 
 #[test]
 fn a_pin_is_not_written_where_it_is_not_seen() {
-    // The file contains another document that cannot be read.
+    // The target file contains another document, which cannot be read.
     let shop = Shop::open(&["cart"]);
     let broken = pin("cart", "staging", "cart-1") + "---\nkind: ConfigMap\nmode: 0644\n";
     shop.write("pins/staging/cart.yaml", &broken);
@@ -34,7 +34,7 @@ fn a_pin_is_not_written_where_it_is_not_seen() {
         5,
         "hint: bowline check says",
     );
-    // The file is a patch.
+    // The target file is a patch of a kustomization.
     shop.git("rm -q pins/staging/cart.yaml");
     shop.write("pins/staging/cart.yaml", "kind: ConfigMap\n");
     shop.write(
@@ -43,7 +43,7 @@ fn a_pin_is_not_written_where_it_is_not_seen() {
     );
     shop.commit("a patch");
     refused(&shop, PROMOTE, 5, "pins/staging");
-    // The file is a link to a place outside.
+    // The target file is a link that leaves the repository.
     shop.git("rm -q -r pins/staging");
     let outside = shop.place.path().join("outside.yaml");
     std::fs::create_dir_all(shop.root.join("pins/staging")).unwrap();
@@ -52,14 +52,14 @@ fn a_pin_is_not_written_where_it_is_not_seen() {
     std::os::unix::fs::symlink(&outside, link).unwrap();
     shop.commit("a link");
     refused(&shop, PROMOTE, 5, "pins/staging");
-    // The directory is such a link.
+    // The target directory is a link that leaves the repository.
     shop.git("rm -q -r pins/staging");
     std::os::unix::fs::symlink(shop.place.path(), shop.root.join("pins/staging")).unwrap();
     shop.commit("a linked directory");
     refused(&shop, PROMOTE, 5, "pins/staging");
     assert!(!shop.place.path().join("cart.yaml").exists());
     shop.git("rm -q pins/staging");
-    // The layout leads into a chart, or to a path that git ignores.
+    // The configured layout leads into a chart, or to a path that git ignores.
     for (path, more, words) in [
         (
             "chart/templates/{name}.yaml",

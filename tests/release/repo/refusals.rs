@@ -1,4 +1,4 @@
-//! The reasons that stop a commit, and the changes that a commit keeps.
+//! The reasons for which bowline refuses to commit, and the changes of the user that a commit leaves alone.
 
 use super::{Shop, pin, program, release};
 
@@ -9,7 +9,7 @@ fn a_work_tree_that_is_not_ready_is_refused_with_a_hint() {
     let shop = Shop::open(&["cart"]);
     let clean = shop.read("pins/staging/cart.yaml");
     let head = shop.head();
-    // A file of the plan with an uncommitted change.
+    // A file that the plan changes has an uncommitted change.
     shop.write("pins/staging/cart.yaml", &format!("{clean}# mine\n"));
     let ran = shop.ends(
         PROMOTE,
@@ -47,7 +47,8 @@ fn a_work_tree_that_is_not_ready_is_refused_with_a_hint() {
     assert!(!merged.status.success());
     shop.ends(PROMOTE, 5, "a merge is in progress");
     shop.git("merge --abort");
-    // A rebase detaches HEAD, and a commit on its branch would stop the rebase.
+    // bowline refuses to commit during a rebase, because HEAD is detached and a commit on the branch would
+    // stop the rebase.
     let rebased = std::process::Command::new("git")
         .args(["rebase", "side"])
         .current_dir(&shop.root)
@@ -121,7 +122,7 @@ fn hooks_run_and_what_they_refuse_leaves_nothing() {
         (head.clone(), file)
     );
     assert_eq!(shop.status(), "A  staged.txt");
-    // A new ReleasePin is refused without a change, too.
+    // A refused creation of a ReleasePin also leaves no change.
     std::fs::remove_file(shop.root.join("pins/prod/cart.yaml")).unwrap();
     shop.git("commit -q --no-verify -m gone pins/prod/cart.yaml");
     shop.ends(
@@ -181,35 +182,36 @@ fn nothing_is_committed_where_only_reads_pass() {
     assert_eq!(ran.code, 2, "{}", ran.err);
 }
 
-/// A plan reads the files on disk; its commit must not depend on uncommitted facts.
+/// A plan reads the files on disk, but its commit must not depend on uncommitted facts.
 #[test]
 fn what_is_not_committed_is_nothing_to_rest_on() {
     let shop = Shop::open(&["cart"]);
     let head = shop.head();
     let promote = |more: &str| format!("{PROMOTE} {more}");
-    // The source of the promotion.
+    // The ReleasePin of the source environment is not committed.
     let clean = shop.read("pins/dev/cart.yaml");
     shop.write("pins/dev/cart.yaml", &pin("cart", "dev", "cart-3"));
     let ran = shop.ends(PROMOTE, 5, "is not committed");
     assert!(
-        ran.err.contains("hint: commit pins/dev/cart.yaml first"),
+        ran.err
+            .contains("hint: commit it: git add -- pins/dev/cart.yaml"),
         "{}",
         ran.err
     );
     shop.ends(&promote("--dry-run"), 5, "cart.yaml is not committed");
     shop.ends(&promote("--branch new"), 5, "cart.yaml is not committed");
     shop.write("pins/dev/cart.yaml", &clean);
-    // The release.
+    // The release is not committed.
     shop.write("releases/cart/cart-4.yaml", &release("cart", 4));
     let deploy = "deploy cart -e dev --release cart-4";
     shop.ends(deploy, 5, "is not committed");
     shop.commit("cart-4");
-    // A target that has the new release already.
+    // The uncommitted ReleasePin of the target environment already names the release.
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-2"));
     shop.ends(PROMOTE, 5, "is not committed");
     shop.git("checkout -q -- pins/staging/cart.yaml");
     assert_eq!(shop.git("rev-parse HEAD^"), head, "nothing was committed");
-    // A release that the branch does not have.
+    // The other branch does not have the release.
     shop.git_words(&["branch", "old", &head]);
     let ran = shop.ends(
         &format!("{deploy} --branch old"),
@@ -265,7 +267,7 @@ fn names_that_are_none_for_a_branch_are_refused() {
     );
 }
 
-/// A hook that edits files and fails: its edits stay, and the message reports them.
+/// A git hook edits files and fails. Its edits stay, and the message reports them.
 #[test]
 fn what_a_hook_changes_is_told() {
     let shop = Shop::open(&["cart"]);
@@ -287,7 +289,7 @@ fn what_a_hook_changes_is_told() {
     shop.ends(PROMOTE, 5, "is not committed");
     shop.git(way.strip_prefix("git ").unwrap());
     assert_eq!(shop.status(), "");
-    // A new file, too.
+    // The same holds for a file that the action creates.
     std::fs::remove_file(shop.root.join(file)).unwrap();
     shop.git("commit -q --no-verify -m gone pins/staging/cart.yaml");
     shop.ends(
@@ -309,7 +311,7 @@ fn the_patterns_of_hooks_are_patterns() {
     let promote = "promote cart --from staging --to prod --yes";
     shop.ends(promote, 1, "prod is guarded");
     assert_eq!(shop.status(), "");
-    // A path that looks like a pattern means exactly that path.
+    // bowline treats a path that looks like a git pattern as exactly that path.
     let odd = "pins/staging/[cart]*.yaml";
     shop.git_words(&["mv", "pins/staging/cart.yaml", odd]);
     shop.commit("an odd name");
@@ -317,7 +319,7 @@ fn the_patterns_of_hooks_are_patterns() {
     assert_eq!(shop.status(), "");
 }
 
-/// If git is killed after it has made the commit, the action succeeds.
+/// The action succeeds if git is killed after it has made the commit.
 #[test]
 fn a_commit_after_which_git_died_is_made() {
     let shop = Shop::open(&["cart"]);

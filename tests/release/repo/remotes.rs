@@ -1,4 +1,5 @@
-//! Real git servers on this machine: fetch, push, a rejected push, and two users at the same time.
+//! Work with remotes on real git servers on loopback: fetch, push, a rejected push, and two users at the same
+//! time.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use crate::git::ssh::Sshd;
 
 const PROMOTE: &str = "promote cart --from dev --to staging --push";
 
-/// Makes a bare repository of a shop, and sets the shop's remote to its address.
+/// Clones the repository of a shop to a bare repository, and makes its URL the remote of the shop.
 fn publish(shop: &Shop, bare: &Path, url: &str) {
     std::fs::create_dir_all(bare.parent().unwrap()).unwrap();
     shop.git_words(&["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
@@ -20,7 +21,7 @@ fn publish(shop: &Shop, bare: &Path, url: &str) {
     shop.git("branch -q -u origin/main");
 }
 
-/// A second user with their own clone.
+/// Returns a second user, Bob, with his own clone.
 fn colleague(shop: &Shop, url: &str, more: &[(&str, &str)]) -> Shop {
     let other = Shop::empty();
     std::fs::remove_dir_all(&other.root).unwrap();
@@ -50,7 +51,7 @@ fn other_config(shop: &Shop, key: &str, value: &str) {
     assert!(set.success());
 }
 
-/// The story of two users, for every transport.
+/// Runs the work of two users on one remote. The test repeats it for every transport.
 fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     let bob = colleague(shop, url, more);
     let tip = || shop.git_words(&["--git-dir", bare.to_str().unwrap(), "rev-parse", "main"]);
@@ -59,7 +60,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     shop.ends(PROMOTE, 0, "pushed main to origin");
     assert_eq!(tip(), shop.head());
 
-    // Bob's clone is behind: the error comes before any change, and his files stay.
+    // Bob's clone is behind the remote: bowline refuses before it changes anything.
     let (head, file) = (bob.head(), bob.read("pins/staging/cart.yaml"));
     bob.ends(
         PROMOTE,
@@ -73,7 +74,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     bob.git("pull -q --rebase origin main");
     bob.ends(PROMOTE, 0, "(no change)");
 
-    // At the same time: a hook runs Ana's push between Bob's fetch and his push.
+    // A hook simulates two users at the same time: it runs Ana's push between Bob's fetch and his push.
     let own = bob.read("pins/prod/cart.yaml");
     let ana = shop.root.display().to_string();
     super::program(
@@ -96,7 +97,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     );
     assert!(
         ran.err
-            .contains("your commit is kept; git pull --rebase origin main"),
+            .contains("your commit is kept; to push it: git pull --rebase origin main"),
         "{}",
         ran.err
     );
@@ -108,7 +109,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     );
     assert_ne!(bob.read("pins/prod/cart.yaml"), own);
     assert_eq!(bob.status(), "");
-    // Bob follows the hint; both made the same change, so his commit disappears.
+    // Bob follows the hint. Both users made the same change, so the rebase drops his commit.
     std::fs::remove_file(bob.root.join(".git/hooks/post-commit")).unwrap();
     bob.git("pull -q --rebase origin main");
     bob.ends(
@@ -118,7 +119,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     );
     bob.ends("audit verify", 0, "valid");
 
-    // A separate branch, for a pull request.
+    // A push of a separate branch, as for a pull request.
     bob.ends(
         "rollback cart -e dev --to cart-1 --branch back/cart --push",
         0,
@@ -143,14 +144,14 @@ fn over_a_file() {
     publish(&shop, &bare, &url);
     story(&shop, &bare, &url, &[]);
 
-    // A server with a rule that refuses, a server that is gone, and no remote.
+    // The server refuses every push.
     super::program(
         &bare.join("hooks"),
         "pre-receive",
         "#!/bin/sh\necho 'main is protected' >&2\nexit 1\n",
     );
     let head = shop.head();
-    // The next run pushes the commit that could not be pushed, although there is no change to make.
+    // A second run tries to push the unpushed commit again, although it has nothing to change.
     let mark = "mark bad cart-3 --reason x --push";
     shop.ends(mark, 5, "main is protected");
     shop.ends(mark, 5, "main is protected");
@@ -159,7 +160,7 @@ fn over_a_file() {
     let ran = shop.ends("pin cart -e dev --reason x --push", 5, "main is protected");
     assert!(ran.err.contains("open a pull request"), "{}", ran.err);
     assert_ne!(shop.head(), head, "the commit is kept");
-    // A local hook refuses the push; then a branch that was never created.
+    // A local pre-push hook refuses the push. Then the branch to push does not exist.
     let hooks = shop.root.join(".git/hooks");
     super::program(
         &hooks,
@@ -191,7 +192,7 @@ fn over_a_file() {
     );
 }
 
-/// The commit of the release is not pushed yet, so the remote has only the commit before.
+/// A release that refers to a commit is created only once, although its own commit is not pushed yet.
 #[test]
 fn a_release_by_reference_is_made_once() {
     let shop = Shop::open(&["cart"]);
@@ -206,7 +207,7 @@ fn a_release_by_reference_is_made_once() {
     shop.ends(&format!("{create} --push"), 0, "pushed main to origin");
 }
 
-/// A branch that is not checked out is updated without a change of the one that is.
+/// bowline updates a branch that is not checked out, and does not change the current branch.
 #[test]
 fn a_branch_that_somebody_else_pushed() {
     let shop = Shop::open(&["cart"]);
@@ -225,7 +226,7 @@ fn a_branch_that_somebody_else_pushed() {
     let ran = shop.ends(&promote, 4, "origin is 1 commit ahead on pr");
     assert!(
         ran.err
-            .contains("hint: git fetch origin pr:pr, then run the command again"),
+            .contains("hint: get these commits, then repeat the command: git fetch origin pr:pr"),
         "{}",
         ran.err
     );
@@ -233,7 +234,7 @@ fn a_branch_that_somebody_else_pushed() {
     shop.git("fetch -q origin pr:pr");
     shop.ends(&promote, 0, "pushed pr to origin");
 
-    // Both branches have commits that the other does not have.
+    // The local branch and the branch of the remote each have a commit that the other does not have.
     let mark = "mark bad cart-3 --reason x --branch pr";
     bob.ends(mark, 0, "on pr");
     let ran = bob.ends(
@@ -241,7 +242,7 @@ fn a_branch_that_somebody_else_pushed() {
         4,
         "origin is 1 commit ahead on pr",
     );
-    let way = "git switch pr and git pull --rebase origin pr";
+    let way = "git switch pr && git pull --rebase origin pr";
     assert!(ran.err.contains(way), "{}", ran.err);
     assert_eq!(shop.head(), main);
 }
@@ -258,7 +259,7 @@ fn over_http_with_a_password() {
     shop.git_words(&["config", "--global", "credential.helper", helper]);
     publish(&shop, &bare, &url);
     story(&shop, &bare, &url, &more);
-    // git does not ask for a password without a terminal.
+    // Without a terminal, git fails and does not ask for a password.
     shop.git("config --global --unset credential.helper");
     let head = shop.head();
     for line in [
@@ -287,7 +288,7 @@ fn over_ssh() {
     story(&shop, &bare, &url, &[("core.sshCommand", command.as_str())]);
 }
 
-/// Objects that the repository has are not fetched from the remote.
+/// bowline does not fetch objects that the local repository already has.
 #[test]
 fn what_is_here_is_not_fetched() {
     let shop = Shop::open(&["cart"]);
@@ -305,7 +306,8 @@ fn what_is_here_is_not_fetched() {
     shop.ends("render cart -e dev", 0, "shop/cart:0");
 }
 
-/// The write comes first: an incident does not wait for a remote.
+/// A rollback and a hold are committed before the remote is contacted, so that they work while the remote is
+/// unreachable.
 #[test]
 fn a_rollback_and_a_hold_are_committed_though_the_remote_is_unreachable() {
     let shop = Shop::open(&["cart"]);
@@ -336,7 +338,8 @@ fn a_rollback_and_a_hold_are_committed_though_the_remote_is_unreachable() {
             ran.err
         );
     }
-    // A promotion fetches first, and an unknown remote is refused before the write.
+    // A promotion fetches first, so it fails before the commit. An unknown remote is refused before the
+    // commit too.
     let before = head();
     shop.ends(PROMOTE, 7, "so nothing was changed");
     shop.ends(

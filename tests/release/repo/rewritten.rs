@@ -1,11 +1,11 @@
-//! The history matches the log after every rewrite of the log, with and without cached data.
+//! The history of bowline matches the git log after every rewrite of the log, with and without cached data.
 
 use std::process::Command;
 
 use super::{Shop, pin, release};
 
 impl Shop {
-    /// Runs git at a given time.
+    /// Runs git with this author and committer date.
     fn git_at(&self, date: &str, words: &[&str]) {
         let mut command = self.command(Command::new("git"));
         command.env("GIT_COMMITTER_DATE", date);
@@ -15,12 +15,12 @@ impl Shop {
         assert!(output.status.success(), "git {words:?}: {said}");
     }
 
-    /// Deletes the cache.
+    /// Deletes the cache of bowline.
     fn forget(&self) {
         std::fs::remove_dir_all(self.place.path().join(".cache")).unwrap();
     }
 
-    /// The revisions of a ReleasePin, newest first: number, release and action.
+    /// Returns the number, release and action of each revision that a command line prints, newest first.
     fn revisions(&self, line: &str) -> Vec<[String; 3]> {
         let ran = self.ends(line, 0, "");
         let rows = ran.out.lines().skip(1);
@@ -31,7 +31,7 @@ impl Shop {
         .collect()
     }
 
-    /// The revisions of a ReleasePin, which must be the same with and without a cache.
+    /// Like [`Shop::revisions`], but also checks that the result is the same without the cache.
     fn always(&self, line: &str) -> Vec<[String; 3]> {
         let kept = self.revisions(line);
         self.forget();
@@ -39,7 +39,7 @@ impl Shop {
         kept
     }
 
-    /// Uses a clone from now on.
+    /// Clones the repository with these options, and uses the clone from now on.
     pub fn clone_with(&mut self, options: &str) {
         let to = self.place.path().join("clone");
         let from = format!("file://{}", self.root.display());
@@ -69,7 +69,7 @@ fn each_object_of_a_file_has_its_own_age() {
     shop.git("add -A");
     let amend = ["commit", "-q", "--amend", "--no-edit"];
     shop.git_at("2025-01-01T00:00:00Z", &amend);
-    // With and without a cache, a new release is younger than 30 days.
+    // Returns whether gc keeps a release because it is younger than 30 days.
     let is_young = |name: &str| {
         let planned = shop.ends("gc --dry-run", 3, name);
         let mut rows = planned.out.lines();
@@ -80,7 +80,7 @@ fn each_object_of_a_file_has_its_own_age() {
     shop.write("all.yaml", &releases(11));
     shop.commit("cart-11, made today");
     assert!(is_young("cart-11") && !is_young("cart-10"));
-    // The new release is not committed yet, and the others do not become younger.
+    // An uncommitted release in the same file does not make the other releases younger.
     shop.write("all.yaml", &releases(12));
     shop.forget();
     assert!(is_young("cart-12") && !is_young("cart-10"));
@@ -100,7 +100,7 @@ fn what_a_reset_takes_away_is_gone_from_history() {
     move_by_hand(&shop, "cart-3");
     assert_eq!(shop.revisions(STAGING).len(), 3);
     shop.git("reset -q --keep HEAD^");
-    // This command does not read the entries, so the cached ones are stale.
+    // This command updates the cache without the audit entries, so the cached entries are stale.
     shop.ends("get releasepins", 0, "cart-staging");
     let listed = shop.ends("audit list cart", 0, "Promote");
     assert!(!listed.out.contains("cart-3"), "{}", listed.out);
@@ -133,7 +133,7 @@ fn a_clone_without_old_blobs_serves_its_files() {
     shop.ends("status", 0, "cart-3");
     assert_eq!(shop.revisions(STAGING).len(), 1);
     shop.ends("audit verify", 0, "valid as far as this clone knows");
-    // When the other objects can be fetched, they are.
+    // When the remote is back, git fetches the missing objects.
     std::fs::rename(&away, &from).unwrap();
     assert_eq!(shop.revisions(STAGING).len(), 3);
 }
@@ -194,7 +194,7 @@ fn a_patch_is_no_move_of_the_pin() {
     shop.commit("an overlay");
     assert_eq!(shop.always(STAGING).len(), 1);
     shop.ends("audit verify", 0, "3 entries in 3 chains: valid");
-    // The patch becomes an object.
+    // The file that was a patch becomes an object.
     shop.write("overlay/kustomization.yaml", "resources: [patch.yaml]\n");
     shop.git("rm -q pins/staging/cart.yaml");
     shop.commit("the patch is the pin");
@@ -245,7 +245,7 @@ fn a_pin_that_was_removed_begins_again() {
         .collect();
     assert_eq!(brief, [["2", "cart-2"], ["1", "cart-1"]]);
     shop.ends("audit verify", 0, "valid");
-    // The same, with a log that is read as it grows.
+    // The revisions are also right if bowline reads the log between the commits.
     shop.git("rm -q pins/staging/cart.yaml");
     shop.commit("no staging");
     shop.ends("audit list", 0, "");
@@ -254,7 +254,7 @@ fn a_pin_that_was_removed_begins_again() {
     shop.ends("audit verify", 0, "valid");
 }
 
-/// The message of a commit of bowline.
+/// Returns the message of a commit as bowline writes it.
 fn said(action: &str, from: &str, to: &str) -> String {
     format!(
         "{action} cart\n\nBowline-Operation: {to}\nBowline-Action: {action}\nBowline-Component: cart\nBowline-Environment: staging\nBowline-From: {from}\nBowline-To: {to}"
@@ -291,7 +291,7 @@ fn several_promotions_of_one_pin_may_come_at_once() {
         0,
         "cart-2 -> cart-3",
     );
-    // By a merge, and by the squash of git and of GitHub.
+    // The branch arrives by a merge, by a squash of git, and by a squash of GitHub.
     let github = shop.git("log --reverse --format=*%x20%B main..side");
     let github = format!("two of them (#7)\n\n{github}");
     for squashed in [None, Some(None), Some(Some(github.as_str()))] {
@@ -310,7 +310,7 @@ fn several_promotions_of_one_pin_may_come_at_once() {
         assert_eq!(revisions[0], ["2", "cart-3", "Rollback"], "{squashed:?}");
         shop.ends("audit verify", 0, "valid");
     }
-    // A changed word is found, and a missing message causes a warning.
+    // `audit verify` reports a changed trailer as tampering, and warns about a missing message.
     let reworded = github.replace("Bowline-To: cart-3", "Bowline-To: cart-1");
     shop.git_words(&["commit", "-q", "--amend", "-m", &reworded]);
     shop.ends("audit verify", 1, "tampered");

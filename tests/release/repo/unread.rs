@@ -1,4 +1,4 @@
-//! Files that cannot be read: bowline reports them, and never treats them as empty.
+//! Files that bowline cannot read: it reports them, and never treats them as empty.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,11 +6,11 @@ use super::{Shop, pin};
 
 const GC: &str = "gc --keep 1 --min-age 0s --confirm";
 
-/// A second document with different meanings in YAML 1.1 and 1.2.
+/// A second document whose value 0644 has different meanings in YAML 1.1 and 1.2.
 const TWO_MEANINGS: &str =
     "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {mode: 0644}\n";
 
-/// A shop in which only one ReleasePin names cart-1.
+/// Returns a shop in which only the ReleasePin of production names cart-1.
 fn shop() -> Shop {
     let shop = Shop::open(&["cart"]);
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-2"));
@@ -58,7 +58,7 @@ fn a_file_that_may_not_be_read_is_told_until_it_may() {
     let file = shop.root.join("pins/prod/cart.yaml");
     let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
     mode(0o000);
-    // Some users, such as root, can read every file.
+    // Root can read every file, so the test expects the error only if the read fails.
     if std::fs::read(&file).is_err() {
         let words = "pins/prod/cart.yaml: it cannot be read";
         shop.ends("check", 1, words);
@@ -129,7 +129,7 @@ fn what_a_sparse_checkout_leaves_out_is_told_where_it_says_anything_of_ours() {
     shop.ends(
         "promote cart --from dev --to staging",
         5,
-        "cart-staging already, and bowline cannot read it",
+        "hint: check it out: git sparse-checkout add pins/staging",
     );
     assert_eq!((shop.head(), shop.status()), (head, String::new()));
     shop.git("sparse-checkout disable");
@@ -157,7 +157,7 @@ fn nothing_is_collected_that_a_committed_pin_names() {
             GC,
             hidden,
         ),
-        // The file is correct on disk, and not in the commit.
+        // The file is correct on disk, but not in the last commit.
         (
             &|shop| {
                 spoil(shop, b"a: [\n");
@@ -244,10 +244,10 @@ fn a_release_that_a_sparse_checkout_leaves_out_is_not_missing() {
 #[test]
 fn a_pin_is_not_written_while_a_place_that_may_have_it_is_not_read() {
     const FILE: &str = "pins/prod/cart.yaml";
-    let words = "may have ReleasePin cart-prod already, and bowline cannot read it";
+    let words = "and bowline cannot read this file";
     type Change<'c> = &'c dyn Fn(&Shop);
     let cases: [Change<'_>; 4] = [
-        // A link to a directory.
+        // The directory of the file is a link.
         &|shop| {
             std::fs::create_dir_all(shop.root.join("../elsewhere")).unwrap();
             let outside = shop.root.join("../elsewhere/cart.yaml");
@@ -255,20 +255,20 @@ fn a_pin_is_not_written_while_a_place_that_may_have_it_is_not_read() {
             std::fs::remove_dir(shop.root.join("pins/prod")).unwrap();
             std::os::unix::fs::symlink("../../elsewhere", shop.root.join("pins/prod")).unwrap();
         },
-        // A kustomization names a file that is not read because of its name.
+        // A kustomization names a file that bowline does not read, because of its extension.
         &|shop| {
             let text = shop.root.join("pins/prod/cart.txt");
             std::fs::rename(shop.root.join(FILE), text).unwrap();
             shop.write("pins/prod/kustomization.yaml", "resources: [cart.txt]\n");
         },
-        // A template with a name that is not literal.
+        // A chart template contains a ReleasePin whose name is an expression.
         &|shop| {
             std::fs::remove_file(shop.root.join(FILE)).unwrap();
             shop.write("c/Chart.yaml", "name: c\n");
             let text = pin("cart", "prod", "cart-1").replace("cart-prod", "cart-{{ .env }}");
             shop.write("c/templates/pin.yaml", &text);
         },
-        // A directory in place of the file.
+        // The path of the file is a directory.
         &|shop| {
             std::fs::remove_file(shop.root.join(FILE)).unwrap();
             std::fs::create_dir(shop.root.join(FILE)).unwrap();

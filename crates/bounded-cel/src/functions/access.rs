@@ -1,4 +1,4 @@
-//! The authorizer: an expression builds a permission query, and the caller answers it.
+//! The CEL authorizer: an expression builds a permission query, and the caller's authorizer answers it.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use super::super::value::Val;
 use super::super::{AccessQuery, CelError};
 use super::{Function, mismatch};
 
-/// The parts of a permission query.
+/// The parts of a permission query that an expression can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Field {
     Group,
@@ -16,8 +16,8 @@ pub(in super::super) enum Field {
     Path,
     Resource,
     Subresource,
-    /// Selectors restrict a list or watch; they are ignored, because the query without them is the stricter
-    /// one.
+    /// A selector for a list or watch. It is ignored: the query without it needs a wider permission, so the
+    /// answer is never too generous.
     Selector,
 }
 
@@ -36,7 +36,7 @@ impl Field {
     }
 }
 
-/// Adds a part to a permission query, or reads the answer to a query.
+/// Sets a part of a permission query, or reads the decision of the authorizer.
 pub(super) fn call<'a>(function: Function, args: &[Val<'a>]) -> Result<Val<'a>, CelError> {
     match (function, args) {
         (Function::Ask(field), [Val::Access(query), Val::Text(text)]) => {
@@ -67,7 +67,7 @@ pub(super) fn call<'a>(function: Function, args: &[Val<'a>]) -> Result<Val<'a>, 
     }
 }
 
-/// Sends a permission query to the authorizer, and returns its decision.
+/// Sends a permission query to the authorizer and returns the decision.
 pub(super) fn check<'a>(
     evaluation: &mut Evaluation<'a>,
     args: &[Val<'a>],
@@ -76,7 +76,7 @@ pub(super) fn check<'a>(
     else {
         return Err(mismatch("check", args));
     };
-    // Kubernetes charges a query like a network call.
+    // The price is that of a network call, as in Kubernetes.
     evaluation.meter.step(10_000)?;
     let query = AccessQuery {
         verb: (**verb).to_owned(),

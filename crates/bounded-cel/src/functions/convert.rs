@@ -1,4 +1,4 @@
-//! Conversions between types.
+//! The functions that convert between types.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};

@@ -1,4 +1,4 @@
-//! The function `format`, as in `'%s items'.format([3])`.
+//! The CEL function `format`, as in `'%s items'.format([3])`.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::operators::double_text;
 use super::time::show_span;
 use super::{made_text, mismatch};
 
-/// Fills a format with the items of a list.
+/// Replaces the `%` clauses of a format string with the items of a list.
 pub(super) fn call<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, CelError> {
     let [Val::Text(format), list] = args else {
         return Err(mismatch("format", args));
@@ -64,7 +64,7 @@ fn precision(clause: &str) -> Result<(Option<usize>, &str), CelError> {
     }
 }
 
-/// Formats an argument that is not inside a list or map, as the function `string()` does.
+/// Formats an argument as the function `string()` does. The argument is not inside a list or map.
 fn top(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelError> {
     match item {
         Val::Text(text) => {
@@ -80,7 +80,7 @@ fn top(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelErr
     }
 }
 
-/// Formats a value inside a list or map: text is quoted, and doubles have six decimals.
+/// Formats a value inside a list or map: strings are quoted, and doubles have six decimals.
 fn show(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelError> {
     meter.step(1)?;
     match item {

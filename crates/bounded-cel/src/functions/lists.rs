@@ -10,7 +10,7 @@ use super::{Function, mismatch, operate};
 
 const ITEM: usize = std::mem::size_of::<Val<'static>>();
 
-/// Calls a function on lists.
+/// Calls a function that takes lists.
 pub(super) fn call<'a>(
     function: Function,
     args: &[Val<'a>],

@@ -1,4 +1,4 @@
-//! Functions on maps.
+//! The functions that take maps.
 
 use std::collections::BTreeMap;
 use std::mem::size_of;
@@ -9,8 +9,9 @@ use crate::CelError;
 use crate::meter::Meter;
 use crate::value::{Key, Val};
 
-/// Merges the second map into the first. If both maps have a map at a key, these two are merged in the same way. A
-/// null in the second map removes the key; any other value replaces the value of the first map.
+/// Merges the second map into the first map. If both maps have a map at a key, the two inner maps are merged
+/// in the same way. A null in the second map removes the key; any other value replaces the value of the first
+/// map.
 pub(super) fn merge<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, CelError> {
     match args {
         [base, over] if base.map_len().is_some() && over.map_len().is_some() => {
@@ -33,7 +34,7 @@ fn lay<'a>(base: &Val<'a>, over: &Val<'a>, meter: &mut Meter) -> Result<Val<'a>,
             Some(below) if below.map_len().is_some() && value.map_len().is_some() => {
                 lay(below, &value, meter)?
             }
-            // Merges the map into an empty map, which removes its keys with null.
+            // The merge into an empty map removes the keys of the new map whose value is null.
             _ if value.map_len().is_some() => lay(&Val::Map(Rc::default()), &value, meter)?,
             _ => value,
         };

@@ -1,4 +1,4 @@
-//! The functions that expressions can call, and their costs.
+//! The functions that expressions can call, with their prices in steps and bytes.
 
 mod access;
 mod convert;
@@ -24,10 +24,10 @@ pub(super) use pattern::Pattern;
 pub(super) use quantity::Quantity;
 pub(super) use time::show_span;
 
-/// A function. The compiler replaces the name in the source with this value.
+/// A function that an expression calls. The compiler looks it up by its name in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
-    // Functions of several types.
+    // Functions that take several types.
     Size,
     TypeOf,
     Dyn,
@@ -38,7 +38,7 @@ pub(super) enum Function {
     ToInt,
     ToText,
     ToUint,
-    // Text functions; some of them also exist for lists.
+    // Functions on texts; some of them also take lists.
     CharAt,
     Contains,
     EndsWith,
@@ -118,7 +118,7 @@ pub(super) enum Function {
     DecisionText,
 }
 
-/// A template function that the user of this crate provides; see [`TextFunction`].
+/// A template function that the user of this crate supplies; see [`TextFunction`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextFunctionNamed {
     name: &'static str,
@@ -140,7 +140,7 @@ impl Function {
     }
 }
 
-/// Returns the CEL type with this name; None if no type has it.
+/// Returns the static name of a CEL type; None if the type does not exist.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {
     [
         "bool",
@@ -158,8 +158,8 @@ pub(super) fn type_named(name: &str) -> Option<&'static str> {
     .find(|known| *known == name)
 }
 
-/// Finds a function by its name and its number of arguments without the receiver. `member` means the form
-/// `x.name()`.
+/// Finds a function by its name and its number of arguments without the receiver. `member` is true for a call
+/// in the form `x.name()`.
 pub(super) fn resolve(name: &str, member: bool, count: usize) -> Option<Function> {
     if member {
         return resolve_member(name, count);
@@ -272,12 +272,12 @@ fn resolve_member(name: &str, count: usize) -> Option<Function> {
     })
 }
 
-/// Calls a function.
+/// Evaluates the arguments of a call, and calls its function.
 pub(super) fn call<'a>(
     evaluation: &mut Evaluation<'a>,
     call: &'a Call,
 ) -> Result<Val<'a>, CelError> {
-    // These two functions evaluate their argument only if it is needed.
+    // `or` and `orValue` evaluate their argument only if the optional is empty.
     if let (Function::Or | Function::OrValue, [of, other]) = (call.function, call.args.as_slice()) {
         return match evaluation.node(of)? {
             Val::Optional(None) => evaluation.node(other),
@@ -415,7 +415,7 @@ fn is_zero(value: &Val<'_>) -> bool {
     }
 }
 
-/// Builds the error of a call whose argument types the function does not support.
+/// Creates the error for arguments whose types the function does not support.
 fn mismatch(function: &str, args: &[Val<'_>]) -> CelError {
     let types: Vec<_> = args.iter().map(Val::type_name).collect();
     CelError::failed(format!(

@@ -1,4 +1,4 @@
-//! Arithmetic, order and membership.
+//! The operators for arithmetic, order and membership, and the math functions.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -64,7 +64,7 @@ fn arithmetic<'a>(
         (Val::Uint(a), Val::Uint(b)) => uint(operator, *a, *b),
         (Val::Double(a), Val::Double(b)) => double(operator, *a, *b),
         (Val::Text(a), Val::Text(b)) if operator == Operator::Add => {
-            // The bytes are charged before they are allocated.
+            // The allocation is charged before it is made.
             meter.make(a.len() + b.len())?;
             Ok(Val::text([&**a, &**b].concat()))
         }
@@ -215,12 +215,12 @@ pub(super) fn math<'a>(
     })
 }
 
-/// Formats a double like the shortest `%g` in Go.
+/// Formats a double as Go's shortest `%g` does.
 pub(super) fn show_double<'a>(double: f64, meter: &mut Meter) -> Result<Val<'a>, CelError> {
     made_text(double_text(double), meter)
 }
 
-/// Formats a double like `%v` in Go.
+/// Formats a double as Go's `%v` does.
 pub fn double_text(double: f64) -> String {
     if double.is_nan() {
         return "NaN".to_owned();

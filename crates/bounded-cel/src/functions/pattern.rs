@@ -1,4 +1,5 @@
-//! Regular expressions: they run in linear time, and cost more the larger their automaton is.
+//! The functions that take regular expressions. A search takes linear time; its price grows with the size of
+//! the compiled pattern.
 
 use regex::{Regex, RegexBuilder};
 
@@ -7,11 +8,10 @@ use super::super::meter::Meter;
 use super::super::value::Val;
 use super::{Function, mismatch};
 
-/// The limits for the size of a compiled pattern, in bytes. [`Pattern::new`] tries them in this order; a pattern
-/// that needs a larger limit costs more per search.
+/// The size limits for a compiled pattern, in bytes. [`Pattern::new`] tries them in this order. A search with
+/// a larger pattern costs more steps.
 const SIZES: [usize; 4] = [8 << 10, 32 << 10, 128 << 10, 512 << 10];
 
-/// A regular expression with the size of its automaton.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Pattern {
     regex: Regex,
@@ -19,7 +19,7 @@ pub(in super::super) struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern that is a literal in the expression.
+    /// Compiles a regular expression.
     pub(in super::super) fn new(source: &str) -> Result<Self, CelError> {
         for (at, size) in SIZES.into_iter().enumerate() {
             match RegexBuilder::new(source)
@@ -50,7 +50,8 @@ impl Pattern {
     }
 }
 
-/// Calls a function that takes a pattern; `fixed` is a pattern that was compiled with the expression.
+/// Calls a function that takes a regular expression. `fixed` is the pattern that was compiled together with
+/// the expression.
 pub(super) fn call<'a>(
     function: Function,
     fixed: Option<&Pattern>,
@@ -64,7 +65,7 @@ pub(super) fn call<'a>(
     let pattern = match fixed {
         Some(pattern) => pattern,
         None => {
-            // Compiling takes tens of microseconds even for a short pattern.
+            // Compiling a short pattern takes tens of microseconds.
             meter.step(2000 + 50 * source.len() as u64)?;
             made = Pattern::new(source)?;
             &made
@@ -87,7 +88,7 @@ pub(super) fn call<'a>(
             let mut items = Vec::new();
             for found in pattern.regex.find_iter(text).take(most) {
                 meter.make(found.len() + std::mem::size_of::<Val<'_>>())?;
-                // Each match starts a new search, which costs something even if the match is short.
+                // Each match starts a new search, which has a price even if the match is short.
                 pattern.pay("", meter)?;
                 items.push(Val::text(found.as_str()));
             }

@@ -1,4 +1,4 @@
-//! Kubernetes quantities, stored exactly in billionths.
+//! The CEL functions for Kubernetes quantities. Amounts are integers of billionths.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,12 +9,12 @@ use super::super::CelError;
 use super::super::value::Val;
 use super::{Function, mismatch};
 
-/// An amount of a resource.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Quantity {
-    /// In billionths of the unit.
+    /// The amount in billionths of the unit.
     amount: i128,
-    /// Whether the quantity is written as an integer; for Kubernetes, `2000m` and `1.5Gi` are not integers.
+    /// Whether the text of the quantity is an integer; Kubernetes does not accept `2000m` and `1.5Gi` as
+    /// integers.
     is_integer: bool,
 }
 
@@ -39,7 +39,7 @@ impl Ord for Quantity {
 }
 
 impl Quantity {
-    /// Parses `100m`, `1.5Gi`, `2e3`; rounds up to billionths.
+    /// Parses a quantity such as `100m`, `1.5Gi` or `2e3`; smaller fractions are rounded up to a billionth.
     fn parse(text: &str) -> Option<Self> {
         let parts = Parts::parse(text)?;
         Some(Self {
@@ -60,7 +60,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// The functions that take one quantity and no other argument.
+/// A function that takes one quantity and no other argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Question {
     AsApproximateFloat,
@@ -81,7 +81,7 @@ impl Question {
     }
 }
 
-/// Calls a function on quantities.
+/// Calls a function that takes quantities.
 pub(super) fn call<'a>(function: Function, args: &[Val<'a>]) -> Result<Val<'a>, CelError> {
     use Function as F;
     Ok(match (function, args) {

@@ -1,4 +1,4 @@
-//! The functions of the CEL extension for strings. Positions count characters, as in CEL, not bytes.
+//! The functions of the CEL extension for strings. As in CEL, positions count characters, not bytes.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use super::super::meter::Meter;
 use super::super::value::{Text, Val};
 use super::{Function, made_text, mismatch};
 
-/// Calls a function on text.
+/// Calls a function that takes strings.
 pub(super) fn call<'a>(
     function: Function,
     args: &[Val<'a>],
@@ -19,7 +19,7 @@ pub(super) fn call<'a>(
     }
     match (function, args) {
         (F::Contains, [Val::Text(text), Val::Text(part)]) => {
-            // The search is linear in the lengths of both texts.
+            // The time of the search is linear in the lengths of both texts.
             meter.scan(part.len())?;
             Ok(Val::Bool(text.contains(&**part)))
         }
@@ -88,7 +88,8 @@ fn place(at: i64, count: usize) -> Result<usize, CelError> {
         .ok_or_else(|| CelError::failed(format!("index out of range: {at}")))
 }
 
-/// Converts a position in characters to a byte offset. A position after the end gives the length of the text.
+/// Converts a position in characters to a byte offset. A position after the end gives the length of the text
+/// in bytes.
 fn byte_at(text: &str, at: usize) -> usize {
     text.char_indices()
         .nth(at)
@@ -110,7 +111,7 @@ fn substring<'a>(
     }
     let (start, end) = (byte_at(text, from), byte_at(text, to));
     match text {
-        // A part of a borrowed text is borrowed too, and costs no memory.
+        // The part borrows from the borrowed text, so it costs no memory.
         Text::Borrowed(text) => Ok(Val::Text(Text::Borrowed(
             text.get(start..end).unwrap_or_default(),
         ))),
@@ -138,7 +139,7 @@ fn last_index_of<'a>(
     meter.scan(part.len())?;
     let end = match from {
         None => text.len(),
-        // The match may begin at `from`, so it may end after `from`.
+        // The match may begin at `from`, so the searched text must extend beyond `from`.
         Some(from) => {
             let start = byte_at(text, place(from, text.chars().count())?);
             let mut end = (start + part.len()).min(text.len());
@@ -162,7 +163,7 @@ fn replace<'a>(
     times: usize,
     meter: &mut Meter,
 ) -> Result<Val<'a>, CelError> {
-    // The size is computed and charged before anything is allocated.
+    // The size of the result is charged before the result is allocated.
     let found = match from.is_empty() {
         true => text.chars().count() + 1,
         false => text.matches(from).count(),
@@ -249,7 +250,7 @@ fn quote<'a>(text: &str, meter: &mut Meter) -> Result<Val<'a>, CelError> {
     Ok(Val::text(out))
 }
 
-/// Joins the arguments of a template function with `-`; numbers are allowed among the texts.
+/// Joins the arguments of a template function with `-`; the arguments are texts and numbers.
 pub(super) fn joined(name: &str, args: &[Val<'_>], meter: &mut Meter) -> Result<String, CelError> {
     let mut text = String::new();
     for (at, arg) in args.iter().enumerate() {

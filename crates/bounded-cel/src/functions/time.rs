@@ -1,5 +1,5 @@
-//! Timestamps and durations. Time zones are UTC and fixed offsets, so that the result of an expression does
-//! not depend on the time zone files of the machine.
+//! The functions for timestamps and durations. Time zones are UTC or fixed offsets, so that the result of an
+//! expression does not depend on the machine's time zone files.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
@@ -10,7 +10,7 @@ use super::super::meter::Meter;
 use super::super::value::Val;
 use super::{Function, mismatch};
 
-/// A part of a time.
+/// A part of a timestamp, such as its hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Part {
     Date,
@@ -43,7 +43,7 @@ impl Part {
     }
 }
 
-/// Calls a function on times.
+/// Calls a function that takes timestamps or durations.
 pub(super) fn call<'a>(
     function: Function,
     args: &[Val<'a>],

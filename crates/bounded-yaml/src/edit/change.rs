@@ -1,4 +1,4 @@
-//! Converts the difference of two values into edits of the text.
+//! Converts the difference of two values to edits of the text.
 
 use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::ScalarStyle;
@@ -9,14 +9,14 @@ use super::text::{Edit, line_end, line_ending, line_start, next_line};
 use crate::json;
 use crate::write::{self, inline};
 
-/// The reason and the position of a change that cannot be made in place.
+/// The byte offset and the reason of a change that cannot be made in place.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) at: usize,
     pub(super) why: String,
 }
 
-/// Lists the edits that give a document a new value.
+/// Returns the edits that change a document from its old value to a new value.
 pub(super) fn changes(
     text: &str,
     node: &Node,
@@ -35,9 +35,9 @@ pub(super) fn changes(
 
 pub(super) struct Writer<'t> {
     pub(super) text: &'t str,
-    /// Whether the text is JSON, and has to stay JSON.
+    /// Whether the text is JSON and must stay JSON.
     pub(super) json: bool,
-    /// Whether the document indents its lists more than their keys.
+    /// Whether the document indents the items of a list more than the key of the list.
     indented_lists: bool,
     edits: Vec<Edit>,
 }
@@ -93,7 +93,8 @@ impl Writer<'_> {
         let written = match (style, new) {
             (ScalarStyle::Literal | ScalarStyle::Folded, Value::String(text)) => {
                 let lines: Vec<&str> = said.split('\n').collect();
-                // The parser may report the start of a block scalar at its indicator (`|`, `>`) or at its text.
+                // The parser reports the start of a block scalar either at its indicator (`|`, `>`) or at its
+                // text.
                 let line = match lines.as_slice() {
                     [line] => Some(line),
                     [head, line] if head.starts_with(['|', '>']) => Some(line),
@@ -188,7 +189,7 @@ impl Writer<'_> {
         let staying = entries.iter().rfind(|entry| new.contains_key(&entry.key));
         if let (Some(first), Some(last), false) = (entries.first(), staying, coming.is_empty()) {
             let line = line_start(self.text, first.key_start);
-            // After the dash of a list item, all keys are in the column of the first key.
+            // After the dash of a list item, all keys must start in the column of the first key.
             let column = self.text.get(line..first.key_start).unwrap_or_default();
             let column = column.chars().count();
             for (key, value) in &coming {
@@ -199,7 +200,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes the value of a key that has no value in the text yet.
+    /// Writes a value after a key that has no value in the text.
     fn fill(&mut self, entry: &Entry, value: &Value) -> Result<(), Refused> {
         let lines = self.block(&entry.key, value);
         let line = line_start(self.text, entry.key_start);
@@ -291,7 +292,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Returns the position of an item's dash; refuses if other text is before it on its line.
+    /// Returns the offset of the dash of a list item; fails if other text is before the dash on its line.
     fn dash(&self, item: &Node) -> Result<usize, Refused> {
         let before = self.text.get(..item.start).unwrap_or_default();
         let before = before.trim_end_matches([' ', '\t', '\r', '\n']);
@@ -307,7 +308,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Removes whole lines.
+    /// Removes the lines from `start` to `end`; fails if other text is before `start` on its line.
     fn cut(&mut self, start: usize, end: usize) -> Result<(), Refused> {
         let line = line_start(self.text, start);
         let alone = self.text.get(line..start).unwrap_or_default();
@@ -321,7 +322,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Adds lines after the line of a position.
+    /// Inserts lines after the line that contains the offset `end`, indented to `column`.
     fn insert_after<'l>(
         &mut self,
         end: usize,
@@ -341,7 +342,7 @@ impl Writer<'_> {
         self.put(at, at, out);
     }
 
-    /// Formats an entry of a block map as lines.
+    /// Formats an entry of a block map as lines of text.
     fn block(&self, key: &str, value: &Value) -> Vec<String> {
         let mut map = Map::new();
         map.insert(key.to_owned(), value.clone());
@@ -358,7 +359,8 @@ impl Writer<'_> {
     }
 }
 
-/// Returns whether a document indents its lists; true if it has no lists.
+/// Returns whether a document indents list items more than the key of the list; true if the document has no
+/// lists.
 fn has_indented_lists(text: &str, node: &Node) -> bool {
     fn first(text: &str, node: &Node, column: Option<usize>) -> Option<bool> {
         match &node.what {

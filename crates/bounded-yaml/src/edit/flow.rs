@@ -1,4 +1,5 @@
-//! Edits the entries of flow maps (`{a: 1}`) and flow lists (`[1, 2]`). JSON has no other form.
+//! Edits flow maps (`{a: 1}`) and flow lists (`[1, 2]`). In a JSON text, all maps and lists are flow maps and
+//! flow lists.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +10,8 @@ use super::text::{line_ending, line_start};
 use crate::write::{inline, is_plain};
 
 impl Writer<'_> {
-    /// Removes entries from a flow map or list, and adds others at its end.
+    /// Removes the entries with the indexes `going` from a flow map or list, and adds the entries `coming` at
+    /// its end. `places` has the byte range of each entry.
     pub(super) fn flow(
         &mut self,
         node: &Node,
@@ -25,7 +27,8 @@ impl Writer<'_> {
             self.put(*start, end, written);
             return Ok(());
         }
-        // The entries after the last kept one are removed with the comma before them.
+        // The removed entries after the last kept entry lose the comma before them, all others the comma
+        // after them.
         let kept = (0..places.len()).rev().find(|at| !going.contains(at));
         for at in going.iter().filter(|at| Some(**at) < kept) {
             if let (Some((start, _)), Some((next, _))) = (places.get(*at), places.get(at + 1)) {
@@ -62,7 +65,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Formats entries for a flow map or list, in the style of its last entry.
+    /// Formats new entries of a flow map or list in the style of its last entry.
     fn entries(
         &self,
         node: &Node,
@@ -88,8 +91,7 @@ impl Writer<'_> {
         coming.iter().map(entry).collect()
     }
 
-    /// Returns the spaces before an entry that is the first of its line in a JSON text; None for all other
-    /// entries.
+    /// Returns the indentation of an entry that starts a line of a JSON text; None for all other entries.
     fn own_line(&self, start: usize) -> Option<&str> {
         let before = self.text.get(line_start(self.text, start)..start)?;
         (self.json
@@ -99,8 +101,8 @@ impl Writer<'_> {
         .then_some(before)
     }
 
-    /// Returns one step of indentation in a JSON text: the spaces in `indent` (of an entry of this map or list)
-    /// beyond the indentation of the line on which the map or list begins. The default is two spaces.
+    /// Returns the unit of indentation in a JSON text: the part of `indent`, the indentation of an entry,
+    /// beyond the indentation of the line on which its map or list begins. The default is two spaces.
     fn unit<'i>(&self, node: &Node, indent: &'i str) -> &'i str {
         let line = self.text.get(line_start(self.text, node.start)..);
         let line = line.unwrap_or_default();
@@ -111,7 +113,7 @@ impl Writer<'_> {
             .unwrap_or("  ")
     }
 
-    /// Formats a value for a flow map or list.
+    /// Formats a value as text inside a flow map or list.
     pub(super) fn in_flow(&self, value: &Value) -> String {
         match self.json {
             true => in_json(value),
@@ -180,6 +182,6 @@ fn flow_text(text: &str) -> String {
 }
 
 pub(super) fn quoted(text: &str) -> String {
-    // YAML can read every string that JSON quotes.
+    // Every JSON string is also a valid YAML string.
     Value::from(text).to_string()
 }

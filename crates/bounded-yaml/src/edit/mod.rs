@@ -1,13 +1,12 @@
-//! Changes the value of a document in a text, and no other bytes.
+//! Changes the value of one document in a text, and keeps all other bytes.
 //!
-//! The difference between the current and the wanted value becomes a few edits at the positions that the parser
-//! gives: comments, order, quoting, anchors and line endings stay as they are. The new text is parsed again: the
-//! changed document must have exactly the wanted value, and all other documents must be unchanged. Otherwise the
-//! edit is refused; nothing is reformatted.
+//! The module converts the difference between the current and the wanted value to a few edits at the offsets
+//! that the parser reports. Comments, order, quotes, anchors and line endings are kept. The module parses the
+//! new text again: the changed document must have exactly the wanted value, and all other documents must be
+//! unchanged. Otherwise the edit is refused. The module never formats a text again.
 //!
-//! This module does not use the crate yamlpatch, for two reasons: yamlpatch parses with another grammar than this
-//! module, so the two could disagree about the content of a file, and it supports only texts of one document with
-//! plain line feeds.
+//! The crate yamlpatch is not used: it has another grammar than this module, so the two could disagree about
+//! the content of a file, and it supports only texts with one document and plain line feeds.
 
 mod change;
 mod flow;
@@ -27,35 +26,35 @@ pub enum EditError {
     /// The text cannot be parsed.
     #[error(transparent)]
     Unreadable(#[from] YamlError),
-    /// The text does not have this document.
+    /// The text has fewer documents.
     #[error("{origin} has no document {document}")]
     NoDocument {
-        /// The file or source, as the caller named it.
+        /// The name of the file or source, as given by the caller.
         origin: String,
-        /// The index of the document, from 0.
+        /// The index of the requested document, counted from 0.
         document: usize,
     },
-    /// The change is not possible without changing other bytes.
+    /// The change would also change other bytes of the text.
     #[error("{origin}:{line}: {why}; change it by hand")]
     NotSafe {
-        /// The file or source, as the caller named it.
+        /// The name of the file or source, as given by the caller.
         origin: String,
-        /// The line, from 1.
+        /// The number of the line, counted from 1.
         line: usize,
-        /// The reason.
+        /// The reason why the change is not possible.
         why: String,
     },
 }
 
-/// The positions of the objects in a text.
+/// The lines on which the objects of a text begin.
 pub struct Outline {
     nodes: Vec<node::Node>,
-    /// The offsets of the line feeds.
+    /// The byte offsets of the line feeds.
     newlines: Vec<usize>,
 }
 
 impl Outline {
-    /// Finds the positions of the objects in a text.
+    /// Parses a text. `origin` is its name for error messages.
     pub fn read(origin: &str, text: &str) -> Result<Self, YamlError> {
         Ok(Self {
             nodes: node::documents(origin, text)?,
@@ -63,16 +62,17 @@ impl Outline {
         })
     }
 
-    /// Returns the line, from 1, on which an item of a document begins. `at` is the path to an item of nested
-    /// lists: each number is an index in a list with the key `items`, the outermost list first. An empty `at`
-    /// means the document itself.
+    /// Returns the number of the line, counted from 1, on which an item of a document begins. `at` is a path
+    /// of indexes, the outermost list first; each list is the value of a key `items`. An empty `at` means the
+    /// document itself. Returns None if the item does not exist.
     pub fn line(&self, document: usize, at: &[usize]) -> Option<usize> {
         let start = self.nodes.get(document)?.item(at)?.start;
         Some(1 + self.newlines.partition_point(|newline| *newline < start))
     }
 }
 
-/// Gives a document of a text a new value. The index counts from 0, in the order of [`documents`].
+/// Changes the value of one document, and returns the new text. `document` counts from 0, in the order of
+/// [`documents`].
 pub fn edit(
     origin: &str,
     text: &str,
@@ -116,7 +116,8 @@ pub fn edit(
     Ok(edited)
 }
 
-/// Removes a document from a text with several documents or JSON objects; None if it is the only one.
+/// Removes one of several documents or JSON objects, and returns the new text; None if the text has no other
+/// document.
 pub fn remove(origin: &str, text: &str, document: usize) -> Result<Option<String>, EditError> {
     let before = documents(origin, text)?;
     if document >= before.len() {
@@ -151,7 +152,7 @@ pub fn remove(origin: &str, text: &str, document: usize) -> Result<Option<String
     }
 }
 
-/// Formats an object as a new text: JSON if `json`, otherwise YAML.
+/// Formats an object as the text of a new file, as JSON or YAML.
 pub fn new_text(document: &Value, json: bool) -> String {
     match json {
         true => flow::pretty(document, "  ") + "\n",
@@ -159,13 +160,13 @@ pub fn new_text(document: &Value, json: bool) -> String {
     }
 }
 
-/// Returns whether a text is one JSON object, or several in sequence.
+/// Returns whether a text consists of one or more JSON objects.
 pub fn is_json(text: &str) -> bool {
     json::is_json(text)
 }
 
-/// Appends a document to a text, and leaves the other documents unchanged. It uses the line endings of the
-/// text, and a text of JSON objects stays JSON.
+/// Appends a document to a text. Keeps the other documents, uses the line endings of the text, and adds JSON
+/// to a text of JSON objects.
 pub fn append(origin: &str, text: &str, document: &Value) -> Result<String, EditError> {
     let values = |text: &str| -> Result<Vec<Value>, EditError> {
         let read = documents(origin, text)?.into_iter();

@@ -1,4 +1,4 @@
-//! The nodes of a text with their positions.
+//! Parses the nodes of a YAML text with their byte offsets.
 
 use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, Span, StructureStyle};
 
@@ -6,13 +6,13 @@ use crate::json;
 use crate::read::place;
 use crate::{Limits, YamlError};
 
-/// A node of a document, and its range of bytes.
+/// A node of a document, with its range of bytes in the text.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) what: What,
-    /// The start of the node's content, after an anchor or a tag.
+    /// The offset at which the content starts, after an anchor or a tag.
     pub(super) start: usize,
-    /// The end of the node's content; for a block, the end of its last entry.
+    /// The offset at which the content ends; for a block, the end of its last entry.
     pub(super) end: usize,
 }
 
@@ -28,15 +28,15 @@ pub(super) enum What {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) key: String,
-    /// The start and the end of the key.
+    /// The offsets at which the key starts and ends.
     pub(super) key_start: usize,
     pub(super) key_end: usize,
     pub(super) value: Node,
 }
 
 impl Node {
-    /// Returns an item of nested lists. Each number of `at` is an index in a list with the key `items`, the
-    /// outermost list first. Returns the node itself if `at` is empty.
+    /// Returns an item of nested lists. `at` is a path of indexes, the outermost list first; each list is the
+    /// value of a key `items`. An empty `at` returns the node itself.
     pub(super) fn item(&self, at: &[usize]) -> Option<&Node> {
         let Some((first, rest)) = at.split_first() else {
             return Some(self);
@@ -51,14 +51,14 @@ impl Node {
         }
     }
 
-    /// Returns whether the node is empty, which means null.
+    /// Returns whether the text has no content for the node, which means null.
     pub(super) fn is_empty(&self) -> bool {
         matches!(self.what, What::Scalar(ScalarStyle::Plain)) && self.start == self.end
     }
 }
 
 impl Entry {
-    /// Returns the end of the entry in bytes.
+    /// Returns the offset at which the entry ends.
     pub(super) fn end(&self) -> usize {
         match self.value.is_empty() {
             true => self.key_end,
@@ -67,7 +67,8 @@ impl Entry {
     }
 }
 
-/// The key of a map entry whose value is not read yet, with the start and the end of the key; None before a key.
+/// The key of the entry whose value comes next, with the offsets of the start and the end of the key; None if
+/// a key comes next.
 type Key = Option<(String, usize, usize)>;
 
 enum Open {
@@ -81,7 +82,7 @@ struct Frame {
     start: usize,
 }
 
-/// Parses the nodes of every document that is not empty, in the order of [`crate::documents`].
+/// Parses the nodes of all documents, in the order of [`crate::documents`]. Empty documents are left out.
 pub(super) fn documents(origin: &str, text: &str) -> Result<Vec<Node>, YamlError> {
     let mark = match text.starts_with('\u{feff}') {
         true => '\u{feff}'.len_utf8(),
@@ -111,7 +112,7 @@ pub(super) fn documents(origin: &str, text: &str) -> Result<Vec<Node>, YamlError
     Ok(nodes.found)
 }
 
-/// The nodes that are parsed so far.
+/// The parser's state: the open nodes, and the documents that are complete.
 struct Nodes<'t> {
     text: &'t str,
     stack: Vec<Frame>,
@@ -174,7 +175,7 @@ impl Nodes<'_> {
         });
     }
 
-    /// Returns the place to store the next key; None if the next node is not a key of a map.
+    /// Returns the place to store the next key; None if the next node is not a map key.
     fn wanted_key(&mut self) -> Option<&mut Key> {
         match self.stack.last_mut() {
             Some(Frame {
@@ -232,14 +233,14 @@ fn bytes(span: &Span, mark: usize) -> (usize, usize) {
     (range.start + mark, range.end + mark)
 }
 
-/// Returns whether a document is empty: only comments, `---` or null.
+/// Returns whether a document is empty: it contains only comments, `---` or null.
 fn is_nothing(text: &str, node: &Node) -> bool {
     let plain = matches!(node.what, What::Scalar(ScalarStyle::Plain));
     let said = text.get(node.start..node.end).unwrap_or_default();
     plain && matches!(said, "" | "~" | "null" | "Null" | "NULL")
 }
 
-/// Returns the end of a block of text without the blank space that the parser includes after the block.
+/// Returns the end of a block without the trailing blank space that the parser counts as part of the block.
 fn trimmed(text: &str, start: usize, end: usize) -> usize {
     let block = text.get(start..end).unwrap_or_default();
     start + block.trim_end_matches([' ', '\t', '\r', '\n']).len()

@@ -3,14 +3,14 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Edits the first document by changing its value.
+/// Edits the first document of a text: `change` changes its value.
 fn edited(text: &str, change: impl FnOnce(&mut Value)) -> Result<String, EditError> {
     let mut wanted = documents("a.yaml", text).unwrap()[0].value.clone();
     change(&mut wanted);
     edit("a.yaml", text, 0, &wanted)
 }
 
-/// Counts the removed and added lines of a diff.
+/// Returns the numbers of added and of removed lines.
 fn changed_lines(before: &str, after: &str) -> (usize, usize) {
     let diff = similar::TextDiff::from_lines(before, after);
     let count = |tag| {
@@ -176,7 +176,7 @@ fn documents_are_cut_out_and_appended() {
         let found = append("a.yaml", text, &json!({"b": 2})).unwrap();
         assert_eq!(found, appended, "{text:?}");
     }
-    // Appending fails if the text cannot be parsed, or if the result would have another meaning.
+    // Appending fails for a text that cannot be parsed, and for a text that would get another meaning.
     for text in ["mode: 0644\n", "a: [1\n", "a: 'x\n"] {
         assert!(
             append("a.yaml", text, &json!({"b": 2})).is_err(),
@@ -211,7 +211,7 @@ fn json_stays_json_and_every_other_byte_stays() {
         });
         assert_eq!(back.unwrap(), before);
     }
-    // Entries at the end of a list are removed with the commas before them.
+    // Entries at the end of a list are removed together with the commas before them.
     let gone = edited("{\"l\": [1, 2, 3, 4]}", |value| value["l"] = json!([1, 2]));
     assert_eq!(gone.unwrap(), "{\"l\": [1, 2]}");
 }
@@ -280,7 +280,7 @@ fn tree() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// After an edit, the text has the wanted value, or the edit is refused.
+    /// An edit either gives the text the wanted value or is refused.
     #[test]
     fn an_edit_says_what_is_wanted_or_is_refused(before in tree(), after in tree(), crlf: bool) {
         let (before, after) = (json!({"x": before, "k": 1}), json!({"x": after, "k": 1}));

@@ -1,9 +1,9 @@
-//! Replaces bytes of a text, and finds its lines.
+//! Replaces byte ranges of a text, and finds line starts and line ends.
 
 use super::change::Refused;
 use super::node::Node;
 
-/// New text for a range of bytes.
+/// The replacement of a byte range by a new text.
 #[derive(Debug)]
 pub(super) struct Edit {
     pub(super) start: usize,
@@ -11,7 +11,7 @@ pub(super) struct Edit {
     pub(super) text: String,
 }
 
-/// Applies edits that do not overlap.
+/// Applies edits to a text; fails if two edits overlap.
 pub(super) fn apply(text: &str, mut edits: Vec<Edit>) -> Result<String, Refused> {
     edits.sort_by_key(|edit| (edit.start, edit.end));
     let mut out = String::with_capacity(text.len() + 256);
@@ -32,13 +32,13 @@ pub(super) fn apply(text: &str, mut edits: Vec<Edit>) -> Result<String, Refused>
     Ok(out)
 }
 
-/// Returns the start of the line of a position.
+/// Returns the offset of the start of the line that contains the offset `at`.
 pub(super) fn line_start(text: &str, at: usize) -> usize {
     let before = text.get(..at).unwrap_or_default();
     before.rfind('\n').map_or(0, |newline| newline + 1)
 }
 
-/// Returns the end of the line of a position, before its line ending.
+/// Returns the offset of the end of the line that contains the offset `at`, without its line ending.
 pub(super) fn line_end(text: &str, at: usize) -> usize {
     let after = text.get(at..).unwrap_or_default();
     let end = after.find('\n').map_or(text.len(), |newline| at + newline);
@@ -48,7 +48,7 @@ pub(super) fn line_end(text: &str, at: usize) -> usize {
     }
 }
 
-/// Returns the start of the line after a position.
+/// Returns the offset of the start of the next line after the offset `at`.
 pub(super) fn next_line(text: &str, at: usize) -> usize {
     let after = text.get(at..).unwrap_or_default();
     after
@@ -56,7 +56,7 @@ pub(super) fn next_line(text: &str, at: usize) -> usize {
         .map_or(text.len(), |newline| at + newline + 1)
 }
 
-/// Returns the line ending that is used around a position.
+/// Returns the line ending before the offset `at`: `\n` or `\r\n`.
 pub(super) fn line_ending(text: &str, at: usize) -> &'static str {
     let before = text.get(..at).unwrap_or(text);
     let newline = before.rfind('\n').or_else(|| text.find('\n'));
@@ -65,11 +65,11 @@ pub(super) fn line_ending(text: &str, at: usize) -> &'static str {
     if carriage { "\r\n" } else { "\n" }
 }
 
-/// Removes a document, the `---` before it, and the comments between this `---` and the document.
+/// Removes a document, the `---` before it, and the comments between that `---` and the document.
 pub(super) fn without_document(text: &str, nodes: &[Node], document: usize) -> Option<String> {
     let node = nodes.get(document)?;
     let before = text.get(..node.start)?;
-    // The separator before the document, if it has one; the first document may have none.
+    // The `---` before the document; the first document of a text may have none.
     let separator = before
         .match_indices("---")
         .map(|(at, _)| at)
@@ -96,7 +96,8 @@ pub(super) fn without_document(text: &str, nodes: &[Node], document: usize) -> O
     }
 }
 
-/// Removes a value from a stream of JSON values, with the spaces after it up to the next line.
+/// Removes a value from a stream of JSON values, together with the blank space between the value and the next
+/// line.
 pub(super) fn without_value(text: &str, nodes: &[Node], document: usize) -> Option<String> {
     let node = nodes.get(document)?;
     let (before, after) = (text.get(..node.start)?, text.get(node.end..)?);

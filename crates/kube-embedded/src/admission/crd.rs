@@ -1,4 +1,4 @@
-//! The validation rules (`x-kubernetes-validations`) of a CRD's schema.
+//! Evaluates the CEL validation rules (`x-kubernetes-validations`) in the schema of a CRD.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::{compile, real_words, request_budget, worded};
 
 const RULES: &str = "x-kubernetes-validations";
 
-/// The compiled rules of one version of a CRD.
+/// The compiled CEL rules of one version of a CRD.
 #[derive(Debug, Clone)]
 pub struct CrdRules {
     schema: Value,
     root: Option<Node>,
 }
 
-/// The rules of one node of a schema, and of the nodes below it.
+/// The rules of one node in a schema, and of the nodes inside it.
 #[derive(Debug, Clone, Default)]
 struct Node {
     rules: Vec<Rule>,
@@ -39,18 +39,18 @@ struct Rule {
     is_transition: bool,
 }
 
-/// The violations and warnings that the rules report for one object.
+/// The broken rules of one object.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
-    /// Broken rules that make the write invalid.
+    /// The broken rules that make the write invalid.
     pub violations: Vec<Violation>,
-    /// Broken rules on values that the write does not change: the write passes, with a warning.
+    /// The broken rules about values that the write does not change. They are only warnings.
     pub warnings: Vec<Violation>,
 }
 
 impl CrdRules {
-    /// Compiles all rules of a schema (`openAPIV3Schema`), and returns a sentence for each rule that cannot
-    /// be compiled.
+    /// Compiles all CEL rules in a schema (`openAPIV3Schema`). Also returns a warning for each rule that
+    /// cannot be compiled.
     pub fn compile(schema: &Value) -> (Self, Vec<String>) {
         let mut warnings = Vec::new();
         let root = Node::compile(schema, schema, "", &mut warnings);
@@ -66,12 +66,12 @@ impl CrdRules {
         self.root.is_none()
     }
 
-    /// Checks an object, and compares it with the object that it replaces, if there is one.
+    /// Returns the violations of an object. `old` is the object that it replaces; None for a creation.
     pub fn check(&self, object: &Value, old: Option<&Value>) -> Vec<Violation> {
         self.findings(object, old).violations
     }
 
-    /// Like [`check`](Self::check), but also returns the warnings.
+    /// Returns the violations and the warnings of an object; see [`check`](Self::check).
     pub fn findings(&self, object: &Value, old: Option<&Value>) -> Findings {
         let Some(root) = &self.root else {
             return Findings::default();
@@ -98,7 +98,7 @@ impl CrdRules {
 }
 
 impl Node {
-    /// Compiles the rules of `rules_schema`, which is `schema` itself or a part of its `allOf`.
+    /// Compiles the rules in `rules_schema`, which is `schema` itself or a part of its `allOf`.
     fn compile(
         rules_schema: &Value,
         schema: &Value,
@@ -185,19 +185,18 @@ impl Rule {
         }))
     }
 
-    /// Returns the name of the rule in the report of a failure: its message, or its expression if it has no
-    /// message.
+    /// Returns the name of the rule for error messages: its message, or else its expression.
     fn name(&self) -> &str {
         self.message.as_deref().unwrap_or(self.source.trim())
     }
 }
 
-/// Whether a value is equal to its old value: violations in it are then only warnings.
+/// Whether a value is equal to its old value. If so, violations of its rules are only warnings.
 #[derive(Clone, Copy)]
 enum Unchanged<'a> {
     No,
-    /// The new value and its old value. If the value itself has no old value, the nearest enclosing value that has
-    /// one, and that old value.
+    /// The new and the old value to compare. If the value itself has no old value, both belong to the nearest
+    /// enclosing value that has one.
     Pair(&'a Value, &'a Value),
 }
 
@@ -207,7 +206,7 @@ impl Unchanged<'_> {
     }
 }
 
-/// A value in an object, with its path, its schema and its old value.
+/// A value in an object that rules are checked against, with its path, its schema and its old value.
 struct Spot<'a> {
     path: String,
     schema: &'a Value,
@@ -221,8 +220,8 @@ impl<'a> Spot<'a> {
         text(self.schema, "type").unwrap_or_default()
     }
 
-    /// Returns the spot of a value inside this one. If `old` is None, the pair of this spot decides whether the
-    /// value is unchanged.
+    /// Returns the spot for a value inside this one. If `old` is None, the value is unchanged if this spot is
+    /// unchanged.
     fn below(
         &self,
         path: String,
@@ -246,7 +245,7 @@ impl<'a> Spot<'a> {
 struct Check {
     findings: Findings,
     budget: Budget,
-    /// Whether the budget ran out; the findings already report it.
+    /// Whether the budget is used up. The findings already report this.
     gave_up: bool,
 }
 
@@ -396,7 +395,8 @@ impl Spot<'_> {
     }
 }
 
-/// Returns the item of the old list with the same list keys as `item`; None if the list is not of type `map`.
+/// Returns the item of the old list with the same key values as `item`; None if the list is not a list map or
+/// has no such item.
 fn counterpart<'a>(schema: &Value, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
     if text(schema, "x-kubernetes-list-type") != Some("map") {
         return None;
@@ -417,7 +417,7 @@ fn child_path(path: &str, name: &str) -> String {
     }
 }
 
-/// Turns `.spec.x['a-b']` into the form of error messages, `spec.x.a-b`.
+/// Converts `.spec.x['a-b']` to the format of error messages, `spec.x.a-b`.
 fn normalize(path: &str) -> String {
     let mut out = String::new();
     let mut rest = path;
@@ -428,7 +428,8 @@ fn normalize(path: &str) -> String {
             let body = rest.strip_prefix('.').unwrap_or(rest);
             body.split_at(body.find(['.', '[']).unwrap_or(body.len()))
         };
-        // The rest after a bracket that cannot be parsed is taken as one name; otherwise the loop would not end.
+        // If a bracket cannot be parsed, the rest of the path is one name. Without this rule, the loop would
+        // not end.
         let (name, after) = match name.is_empty() {
             true => (rest, ""),
             false => (name, after),

@@ -1,23 +1,23 @@
-//! Decides whether a policy or a binding applies to a request.
+//! Decides whether an admission policy or a binding applies to a request.
 
 use kube_values::selector::Selector;
 use serde_json::Value;
 
-/// The operation of a request.
+/// The operation of a request, as admission policies distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// POST of an object.
+    /// A POST request, which creates an object.
     Create,
-    /// PUT or PATCH of an object that exists.
+    /// A PUT or PATCH request for an existing object.
     Update,
-    /// DELETE.
+    /// A DELETE request.
     Delete,
-    /// A connection to a subresource, as of `pods/exec`.
+    /// A connection to a subresource, such as `pods/exec`.
     Connect,
 }
 
 impl Operation {
-    /// Returns the name of the operation in the rules of a policy.
+    /// Returns the name of the operation in a policy, such as `CREATE`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -28,9 +28,9 @@ impl Operation {
     }
 }
 
-/// A request as the policies see it.
+/// The attributes of a request that admission policies can use.
 pub struct Admission<'a> {
-    /// The operation.
+    /// The operation of the request.
     pub operation: Operation,
     /// The API group; empty for the core group.
     pub group: &'a str,
@@ -38,19 +38,19 @@ pub struct Admission<'a> {
     pub version: &'a str,
     /// The plural name of the resource.
     pub resource: &'a str,
-    /// The subresource, or empty.
+    /// The subresource; empty for the object itself.
     pub subresource: &'a str,
     /// The namespace; None for cluster-scoped objects.
     pub namespace: Option<&'a str>,
-    /// The object's name; empty if the server will generate it.
+    /// The object's name; empty if the API generates the name.
     pub name: &'a str,
     /// The kind of the object.
     pub kind: &'a str,
-    /// The object as it would be stored; None for a deletion.
+    /// The new state of the object; None for a deletion.
     pub object: Option<&'a Value>,
-    /// The object that is stored now; None for a creation.
+    /// The stored state of the object; None for a creation.
     pub old_object: Option<&'a Value>,
-    /// The namespace of the object, as an object; None for cluster-scoped objects.
+    /// The Namespace object of the object's namespace; None for cluster-scoped objects.
     pub namespace_object: Option<&'a Value>,
     /// The name of the user.
     pub username: &'a str,
@@ -58,11 +58,11 @@ pub struct Admission<'a> {
     pub groups: &'a [String],
     /// Whether the request is a dry run, which stores nothing.
     pub dry_run: bool,
-    /// Returns whether the user has the permission in the query.
+    /// Returns whether the user has the permission in a query.
     pub allowed: &'a dyn Fn(&bounded_cel::AccessQuery) -> bool,
 }
 
-/// The requests that a policy (`matchConstraints`) or a binding (`matchResources`) applies to.
+/// The requests to which a policy (`matchConstraints`) or a binding (`matchResources`) applies.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Match {
     rules: Vec<RequestRule>,
@@ -110,7 +110,8 @@ impl Match {
         if self.namespace_selector.is_empty() || request.namespace.is_none() && !is_namespace {
             return true;
         }
-        // If the request writes a namespace, the new labels of this namespace decide.
+        // If the request writes a Namespace object, the selector is compared with the new labels of that
+        // namespace.
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         let namespace = match is_namespace && request.subresource.is_empty() {
             true if writes => request.object,

@@ -1,16 +1,16 @@
-//! CRD rules and admission policies, which apply to every writer.
+//! Evaluates the CEL rules of CRDs and the admission policies for every write.
 //!
-//! A real API server evaluates `x-kubernetes-validations` and ValidatingAdmissionPolicies itself. So does
-//! this server, with the bounded CEL of [`bounded_cel`]: each rule is written once, and a write that a cluster
-//! would refuse is refused here too, in the same words. `compile` reports a rule that it cannot compile, and
-//! nothing enforces that rule; the service puts these reports into Warning headers.
+//! kube-apiserver evaluates `x-kubernetes-validations` and ValidatingAdmissionPolicies itself. This module
+//! evaluates them with [`bounded_cel`], so that this API refuses what a cluster refuses, with the same
+//! messages. `compile` reports a rule that it cannot compile; such a rule is not enforced, and the service
+//! sends the report in a Warning header.
 //!
-//! This module does not read the store: the caller passes the objects, the namespace and a function that
+//! This module does not read the store: the caller supplies the objects, the namespace and a function that
 //! answers permission queries.
 //!
-//! Differences from a real server: expressions are not type-checked against the schema; a policy matches only
-//! the version in the request, never an equivalent version; policies with parameters and audit annotations
-//! are not supported.
+//! Differences from kube-apiserver: expressions are not type-checked against the schema; a policy matches
+//! only the API version in the request, not equivalent versions; policies with parameters and audit
+//! annotations are not supported.
 
 mod crd;
 mod matching;
@@ -29,20 +29,20 @@ pub use written::{unenforced, unreadable};
 
 use std::time::Duration;
 
-/// The steps that all rules of one request may take together; [`bounded_cel::Limits`] bounds a single rule.
+/// The largest number of steps for all rules of one request. [`bounded_cel::Limits`] limits a single rule.
 const REQUEST_STEPS: u64 = 4_000_000;
 
-/// The time that all rules of one request may take together.
+/// The longest time for all rules of one request.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The longest message, in bytes, that Kubernetes accepts from a `messageExpression`.
+/// The longest message from a `messageExpression` that Kubernetes accepts, in bytes.
 const MESSAGE_LENGTH: usize = 5 * 1024;
 
 fn request_budget() -> bounded_cel::Budget {
     bounded_cel::Budget::new(REQUEST_STEPS, REQUEST_DEADLINE)
 }
 
-/// Compiles an expression that may use only the given variable names.
+/// Compiles an expression that may use only the variables in `names`.
 fn compile(source: &str, names: &[&str]) -> Result<bounded_cel::Program, String> {
     let program = bounded_cel::Program::compile(source, &bounded_cel::Limits::default())
         .map_err(|error| error.to_string())?;
@@ -53,7 +53,7 @@ fn compile(source: &str, names: &[&str]) -> Result<bounded_cel::Program, String>
     Ok(program)
 }
 
-/// Evaluates a `messageExpression`; None if Kubernetes would use the default message instead.
+/// Evaluates a `messageExpression`; None if Kubernetes would use the default message.
 fn worded(
     program: &bounded_cel::Program,
     bindings: &bounded_cel::Bindings<'_>,
@@ -65,7 +65,7 @@ fn worded(
     fits.then(|| message.to_owned())
 }
 
-/// Returns the text of a CEL error as a real server writes it: with fewer types than the text of this crate.
+/// Converts a CEL error to the message of kube-apiserver, which contains fewer types.
 fn real_words(error: &bounded_cel::CelError) -> String {
     if error.is_limit() {
         return "operation cancelled: actual cost limit exceeded".to_owned();

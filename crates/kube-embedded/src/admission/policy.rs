@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies and their bindings.
+//! Evaluates ValidatingAdmissionPolicies and their bindings.
 
 use bounded_cel::{AccessQuery, Bindings, Budget, Program};
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ pub(super) const NAMES: [&str; 7] = [
     "authorizer",
 ];
 
-/// The compiled policies of a store, with their bindings.
+/// All admission policies of a store in compiled form, with their bindings.
 #[derive(Debug, Clone, Default)]
 pub struct Policies {
     policies: Vec<Policy>,
@@ -49,33 +49,33 @@ struct Binding {
     warns: bool,
 }
 
-/// The result of all policies for a request.
+/// The decision of all policies about a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Sentences for Warning headers.
+    /// The texts for the Warning headers.
     pub warnings: Vec<String>,
-    /// The reason why the request is refused; None if the policies accept it.
+    /// The reason why the request is denied; None if the policies accept it.
     pub denial: Option<Denial>,
 }
 
-/// The first policy that refuses a request.
+/// The decision of the first policy that denies the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
     /// The name of the policy.
     pub policy: String,
-    /// The name of the binding that applies the policy.
+    /// The name of the binding of the policy.
     pub binding: String,
-    /// The full message: `ValidatingAdmissionPolicy 'x' with binding 'y' denied request: ...`; it is also the
-    /// message of the cause in the Status.
+    /// The full message, `ValidatingAdmissionPolicy 'x' with binding 'y' denied request: ...`, for the cause
+    /// in the Status.
     pub message: String,
-    /// The reason of the Status: `Invalid`, `Forbidden`, ...
+    /// The reason in the Status, such as `Invalid` or `Forbidden`.
     pub reason: String,
-    /// The HTTP status code that belongs to the reason.
+    /// The HTTP status code of the reason.
     pub code: u16,
 }
 
 impl Denial {
-    /// Returns the message of the Status, which names the object of the request.
+    /// Returns the message of the Status, which also contains the name of the object.
     pub fn status_message(&self, request: &Admission<'_>) -> String {
         let resource = match request.group {
             "" => request.resource.to_owned(),
@@ -99,15 +99,15 @@ impl Denial {
     }
 }
 
-/// The result of one validation.
+/// The failure of one validation of a policy.
 struct Decision {
     message: String,
     reason: Option<String>,
 }
 
 impl Policies {
-    /// Compiles policies with the bindings that name them, and returns a sentence for each part that cannot
-    /// be compiled.
+    /// Compiles the policies, each with its bindings. Also returns a warning for each part that cannot be
+    /// compiled.
     pub fn compile(policies: &[Value], bindings: &[Value]) -> (Self, Vec<String>) {
         let mut warnings = Vec::new();
         let mut compiled: Vec<Policy> = policies
@@ -118,17 +118,17 @@ impl Policies {
         (Self { policies: compiled }, warnings)
     }
 
-    /// Returns whether there is no policy to check.
+    /// Returns whether no policy has a binding, so that all requests are accepted.
     pub fn is_empty(&self) -> bool {
         self.policies
             .iter()
             .all(|policy| policy.bindings.is_empty())
     }
 
-    /// Checks a request.
+    /// Evaluates the policies for a request.
     pub fn check(&self, request: &Admission<'_>) -> Verdict {
         let mut verdict = Verdict::default();
-        // Policies do not apply to policies, so that a wrong policy can always be deleted.
+        // Policies do not apply to policies, so that a user can always delete a wrong policy.
         if request.group == "admissionregistration.k8s.io" {
             return verdict;
         }
@@ -138,7 +138,7 @@ impl Policies {
             if policy.bindings.is_empty() || !policy.constraints.matches(request) {
                 continue;
             }
-            // The decisions are the same for all bindings of a policy, because parameters are not supported.
+            // Parameters are not supported, so all bindings of a policy get the same decisions.
             let mut decisions = None;
             for binding in &policy.bindings {
                 if !binding.constraints.matches(request) {
@@ -178,8 +178,8 @@ impl Policy {
         };
         let mut conditions = Vec::new();
         for condition in array(spec.get("matchConditions")) {
-            // A policy whose match condition cannot be compiled is not enforced: without the condition, the policy
-            // would also deny requests that it does not apply to.
+            // If a match condition cannot be compiled, the policy is not enforced. Without the condition, it
+            // would deny requests to which it does not apply.
             conditions.push(read(condition, "the policy, for its match condition")?);
         }
         let mut variables = Vec::new();
@@ -226,7 +226,7 @@ impl Policy {
         })
     }
 
-    /// Evaluates the policy, and returns a decision for each validation that fails.
+    /// Evaluates the policy. Returns the failures of its validations.
     fn decide(
         &self,
         request: &Admission<'_>,
@@ -269,8 +269,8 @@ impl Policy {
             .collect()
     }
 
-    /// Returns whether all match conditions are true. A false condition has precedence over conditions that
-    /// fail.
+    /// Returns whether all match conditions are true. A false condition has precedence over a condition whose
+    /// evaluation fails.
     fn applies(&self, bindings: &Bindings<'_>, budget: &mut Budget) -> Result<bool, String> {
         let mut failures = Vec::new();
         for condition in &self.conditions {
@@ -375,7 +375,7 @@ fn failure(program: &Program, error: &bounded_cel::CelError) -> String {
     )
 }
 
-/// Returns the variable `request` of the expressions; empty fields are left out, as on a real server.
+/// Returns the value of the CEL variable `request`. As in kube-apiserver, empty fields are left out.
 fn describe(request: &Admission<'_>) -> Value {
     let kind = json!({"group": request.group, "version": request.version, "kind": request.kind});
     let resource =

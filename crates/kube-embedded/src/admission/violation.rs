@@ -1,38 +1,39 @@
-//! The messages of broken rules, in the words of a real server.
+//! The messages about broken CEL rules, in kube-apiserver's words.
 
 use std::fmt;
 
 use bounded_cel::double_text;
 use serde_json::Value;
 
-/// The part of the value that the message of a violation shows.
+/// What the message about a violation shows of the value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ViolationValue {
-    /// Nothing, because a whole object or list would be too long.
+    /// The message shows no value, because a whole object or list would be too long.
     Omitted,
-    /// The value itself.
+    /// The message shows the value.
     Value(Value),
-    /// Only the type of the value, if the evaluation of the rule failed.
+    /// The message shows only the type of the value, because the evaluation of the rule failed.
     TypeName(String),
 }
 
-/// A rule that an object violates.
+/// The violation of one CEL rule by a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
     /// The path of the value, such as `spec.addons[0].gitRef`; empty for the whole object.
     pub path: String,
-    /// The message of the rule.
+    /// The message of the rule, or the default message.
     pub message: String,
-    /// `FieldValueInvalid`, `FieldValueForbidden`, `FieldValueRequired` or `FieldValueDuplicate`.
+    /// The reason code: `FieldValueInvalid`, `FieldValueForbidden`, `FieldValueRequired` or
+    /// `FieldValueDuplicate`.
     pub reason: String,
     /// The type of the value in the schema.
     pub type_name: String,
-    /// The part of the value that the message shows.
+    /// What the message shows of the value.
     pub value: ViolationValue,
 }
 
 impl Violation {
-    /// Returns the field name for error messages; `<nil>` for the whole object.
+    /// Returns the path of the field for messages; `<nil>` for the whole object.
     pub fn field(&self) -> &str {
         match self.path.as_str() {
             "" => "<nil>",
@@ -40,8 +41,8 @@ impl Violation {
         }
     }
 
-    /// Returns the text after the field, such as `Invalid value: "x": must not change`. The causes in a Status
-    /// have this text as their message.
+    /// Returns the message without the field, such as `Invalid value: "x": must not change`. It is the
+    /// message of a cause in a Status.
     pub fn body(&self) -> String {
         let (kind, shows_value, detail) = match self.reason.as_str() {
             "FieldValueForbidden" => ("Forbidden", false, self.message.as_str()),
@@ -67,14 +68,14 @@ impl Violation {
     }
 }
 
-/// The message of a real server: `spec: Invalid value: must not change`.
+/// Formats the violation as kube-apiserver does: `spec: Invalid value: must not change`.
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field(), self.body())
     }
 }
 
-/// Formats a value like `%v` and `%q` in Go.
+/// Formats a value as Go's `%v` or `%q` does.
 fn shown(value: &Value) -> String {
     match value {
         Value::Number(number) if !number.is_i64() => {

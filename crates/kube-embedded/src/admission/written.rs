@@ -1,7 +1,7 @@
-//! Checks the expressions of a policy when the policy is written.
+//! Checks the CEL expressions of a policy or a CRD when a client writes it.
 //!
-//! A valid expression that the evaluator of this server does not support is accepted, with a warning that nothing
-//! enforces it (see `policy`).
+//! A valid expression that this crate cannot evaluate is accepted. The client gets a warning that the rule is
+//! not enforced (see `policy`).
 
 use bounded_cel::{CelError, Limits, Program};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::{CrdRules, Policies};
 use crate::catalog::{DEFINITIONS, POLICIES};
 use crate::status::Cause;
 
-/// The lists and fields of a policy that contain expressions.
+/// The fields of a policy that contain CEL expressions: a list, and the field of its items.
 const PLACES: [(&str, &str); 5] = [
     ("matchConditions", "expression"),
     ("validations", "expression"),
@@ -20,7 +20,7 @@ const PLACES: [(&str, &str); 5] = [
     ("auditAnnotations", "valueExpression"),
 ];
 
-/// Returns a cause for each expression of a policy that cannot be parsed.
+/// Returns an error for each expression of a policy that cannot be parsed.
 pub fn unreadable(policy: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (list, key) in PLACES {
@@ -45,7 +45,7 @@ pub fn unreadable(policy: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Returns a sentence for each rule of a CRD or a policy that this server accepts but cannot enforce.
+/// Returns a warning for each rule of a CRD or a policy that this API accepts but does not enforce.
 pub fn unenforced(storage: &str, object: &Value) -> Vec<String> {
     match storage {
         DEFINITIONS => object["spec"]["versions"]

@@ -1,4 +1,4 @@
-//! Sets of fields, as `metadata.managedFields` writes them (FieldsV1).
+//! Sets of field paths, and their format in `metadata.managedFields` (FieldsV1).
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use crate::schema::Type;
 
-/// One step of a path: a field, a list element (identified by its keys or its value), or an index.
+/// One step of a field path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// A field of an object, by name.
+    /// A field of an object, identified by its name.
     Field(String),
-    /// An element of a list, identified by its keys: a JSON object with sorted keys.
+    /// An item of a list map, identified by its keys: the text of a JSON object with sorted keys.
     Key(String),
-    /// An element of a set: its value as JSON.
+    /// An item of a set, identified by its value: the text of a JSON value.
     Value(String),
-    /// An element of a list, identified by its position.
+    /// An item of a list, identified by its index.
     Index(i64),
 }
 
@@ -66,7 +66,7 @@ impl std::fmt::Display for Step {
     }
 }
 
-/// A set of paths.
+/// A set of field paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
     entries: BTreeMap<Step, Entry>,
@@ -74,7 +74,7 @@ pub struct FieldSet {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Entry {
-    /// Whether the path that ends with this step is in the set; otherwise only longer paths are.
+    /// Whether the set contains the path that ends here. If false, the set contains only longer paths.
     member: bool,
     below: FieldSet,
 }
@@ -86,7 +86,7 @@ impl Entry {
 }
 
 impl FieldSet {
-    /// Parses FieldsV1, and ignores the parts that it does not understand.
+    /// Parses FieldsV1. Unknown parts are ignored.
     pub fn from_json(value: &Value) -> FieldSet {
         let mut set = FieldSet::default();
         for (key, below) in value.as_object().into_iter().flatten() {
@@ -105,7 +105,7 @@ impl FieldSet {
         set
     }
 
-    /// Returns the set as FieldsV1.
+    /// Converts the set to FieldsV1.
     pub fn to_json(&self) -> Value {
         let mut out = Map::new();
         for (step, entry) in &self.entries {
@@ -121,12 +121,12 @@ impl FieldSet {
         Value::Object(out)
     }
 
-    /// Returns whether the set contains no path.
+    /// Returns whether the set contains no paths.
     pub fn is_empty(&self) -> bool {
         self.entries.values().all(Entry::is_empty)
     }
 
-    /// Adds a path; does nothing for the empty path.
+    /// Adds a path. An empty path is ignored.
     pub fn insert(&mut self, path: &[Step]) {
         if let Some((first, rest)) = path.split_first() {
             let entry = self.entries.entry(first.clone()).or_default();
@@ -138,7 +138,7 @@ impl FieldSet {
         }
     }
 
-    /// Returns whether a path is in the set.
+    /// Returns whether the set contains exactly this path.
     pub fn has(&self, path: &[Step]) -> bool {
         match path.split_first() {
             None => false,
@@ -158,7 +158,7 @@ impl FieldSet {
             .filter(|b| !b.is_empty())
     }
 
-    /// Returns the paths that are in this set or in `other`.
+    /// Returns the paths that are in this set or in the other set.
     pub fn union(&self, other: &FieldSet) -> FieldSet {
         let mut out = self.clone();
         for (step, entry) in &other.entries {
@@ -180,7 +180,7 @@ impl FieldSet {
         })
     }
 
-    /// Returns the paths of this set that are not in `other`.
+    /// Returns the paths of this set that are not in the other set.
     pub fn difference(&self, other: &FieldSet) -> FieldSet {
         self.combine(other, |mine, theirs| match theirs {
             None => mine.clone(),
@@ -191,7 +191,7 @@ impl FieldSet {
         })
     }
 
-    /// Returns the paths of this set, without the paths of `other` and everything below them.
+    /// Returns the paths of this set, except the paths of the other set and all paths inside them.
     pub fn without(&self, other: &FieldSet) -> FieldSet {
         self.combine(other, |mine, theirs| match theirs {
             None => mine.clone(),
@@ -218,8 +218,7 @@ impl FieldSet {
         FieldSet { entries }
     }
 
-    /// Calls `visit` for each path. Of the paths with a common beginning, the paths with one step more come before
-    /// longer paths.
+    /// Calls `visit` for each path. A path comes before the longer paths that begin with it.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[Step])) {
         self.walk(&mut Vec::new(), visit);
     }
@@ -237,8 +236,8 @@ impl FieldSet {
         }
     }
 
-    /// Returns this set and, for each path, the declared fields on the way to it: a field exists if a field below
-    /// it exists.
+    /// Returns this set with the declared fields on the way to each path: if an object has a field inside
+    /// another field, it also has the outer field.
     pub(super) fn with_named_fields(&self, ty: Type<'_>) -> FieldSet {
         let mut out = FieldSet::default();
         for (step, entry) in &self.entries {

@@ -1,4 +1,4 @@
-//! Checks whether an applied configuration fits its type, with the messages of Kubernetes'
+//! Checks an applied configuration against its schema, with the messages of Kubernetes'
 //! structured-merge-diff.
 
 use serde_json::Value;
@@ -6,14 +6,14 @@ use serde_json::Value;
 use super::typed::{element, granular_list};
 use crate::schema::{Kind, Type};
 
-/// Returns the type errors of a value, each with its path.
+/// Returns the type errors in a value, each with the path of the wrong field.
 pub(super) fn errors(ty: Type<'_>, value: &Value) -> Vec<String> {
     let mut out = Vec::new();
     check(ty, value, "", &mut out);
     out
 }
 
-/// The largest number of errors. It is limited because each error contains a whole path.
+/// The largest number of reported errors. It is limited because each message contains a whole path.
 const MOST: usize = 100;
 
 fn check(ty: Type<'_>, value: &Value, path: &str, out: &mut Vec<String>) {
@@ -86,7 +86,7 @@ fn check(ty: Type<'_>, value: &Value, path: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Formats a value like `%v` in Go.
+/// Formats a value as Go's `%v` does.
 fn go_print(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),

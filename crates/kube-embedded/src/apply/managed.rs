@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: the owner of each field, and since when.
+//! Reads and writes `metadata.managedFields`, the record of which manager owns which fields.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::fieldset::{FieldSet, Step};
 use super::{Manager, Operation};
 
-/// The identity of a field manager. An applier keeps its identity when it changes its API version; any other
-/// writer has one identity for each API version.
+/// The identity of a field manager. An applier keeps its identity when it changes its API version. Any other
+/// writer has one identity per API version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
     pub(super) manager: String,
@@ -33,7 +33,7 @@ impl Identity {
     }
 }
 
-/// The fields that one manager owns.
+/// The fields that one manager owns, with the time of its last write.
 #[derive(Debug, Clone)]
 pub(super) struct Owned {
     pub(super) api_version: String,
@@ -43,7 +43,7 @@ pub(super) struct Owned {
 
 pub(super) type Managed = BTreeMap<Identity, Owned>;
 
-/// The largest number of writers (not appliers) with an entry of their own; see [`cap`].
+/// The largest number of separate entries for managers that do not use apply; see [`cap`].
 const MAX_UPDATERS: usize = 10;
 const BUCKET: &str = "ancient-changes";
 
@@ -53,7 +53,8 @@ pub(super) fn entries(object: &Value) -> Option<&Value> {
         .filter(|v| !v.is_null())
 }
 
-/// Returns whether the client asks to remove all owners.
+/// Returns whether the client sends the value that removes all owners: an empty list, or a list with one
+/// empty entry.
 pub(super) fn is_reset(object: &Value) -> bool {
     match entries(object).and_then(Value::as_array).map(Vec::as_slice) {
         Some([]) => true,
@@ -62,7 +63,7 @@ pub(super) fn is_reset(object: &Value) -> bool {
     }
 }
 
-/// Reads the owners; None if an entry is malformed.
+/// Parses `metadata.managedFields`; None if an entry is malformed.
 pub(super) fn decode(object: &Value) -> Option<Managed> {
     let mut managed = Managed::new();
     let list = match entries(object) {
@@ -98,7 +99,7 @@ pub(super) fn decode(object: &Value) -> Option<Managed> {
     Some(managed)
 }
 
-/// Writes the owners into an object, appliers first, oldest first.
+/// Writes the owners to `metadata.managedFields`: appliers first, and older entries before newer ones.
 pub(super) fn encode(object: &mut Value, managed: &Managed) {
     let mut sorted: Vec<(&Identity, &Owned)> = managed.iter().collect();
     sorted.sort_by(|(a, x), (b, y)| {
@@ -154,7 +155,7 @@ pub(super) fn encode(object: &mut Value, managed: &Managed) {
     }
 }
 
-/// Removes the owners from an object.
+/// Removes `metadata.managedFields` from an object.
 pub(super) fn forget(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
@@ -169,8 +170,8 @@ fn seconds(owned: &Owned) -> i64 {
     time.map_or(0, |t| t.as_second())
 }
 
-/// Removes fields such as `kind` and `metadata.name` from the fields of a manager: every object has them, so
-/// nobody owns them. Removes the manager if it has no other fields.
+/// Removes fields that have no owner from the fields of a manager, such as `kind` and `metadata.name`,
+/// because every object has them. Removes the manager if no fields remain.
 pub(super) fn strip(managed: &mut Managed, identity: &Identity) {
     let mut common = FieldSet::default();
     for name in ["apiVersion", "kind", "metadata"] {
@@ -197,8 +198,8 @@ pub(super) fn strip(managed: &mut Managed, identity: &Identity) {
     }
 }
 
-/// Merges the entries of the oldest writers, one merged entry per API version, when there are more than
-/// [`MAX_UPDATERS`].
+/// Merges the oldest entries of writers that do not use apply into one entry per API version, if there are
+/// more than [`MAX_UPDATERS`].
 pub(super) fn cap(managed: &mut Managed) {
     let mut updaters: Vec<Identity> = managed
         .keys()

@@ -1,9 +1,9 @@
-//! Field ownership: how writes change `metadata.managedFields`, and server-side apply.
+//! Server-side apply, and the field owners in `metadata.managedFields`.
 //!
-//! The merge is the structured merge of the API server: maps field by field unless they are atomic, lists by
-//! their keys, sets by value, everything else as a whole. It works on one version of a kind; the fields of an
-//! owner that wrote another version are compared in the current version. The caller fills in defaults, prunes
-//! and validates the result, and decides not to write an unchanged object.
+//! The merge has the rules of kube-apiserver: it merges maps by field unless they are atomic, list maps by
+//! key and sets by value, and replaces all other values as a whole. It works on one version of a kind: fields
+//! that an owner wrote in another version are compared in the current version. The caller sets the defaults,
+//! prunes and validates the result, and does not write an unchanged object.
 
 mod fieldset;
 mod fit;
@@ -22,12 +22,12 @@ use crate::schema::Schema;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The kind of write by which a manager owns fields.
+/// The kind of write with which a manager owns fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// Server-side apply: the manager sends all fields that it owns.
+    /// Server-side apply. The manager sends all fields that it owns.
     Apply,
-    /// Any other write: the manager owns the fields that it changed.
+    /// Any other write. The manager owns the fields that it changed.
     Update,
 }
 
@@ -41,42 +41,44 @@ impl Operation {
     }
 }
 
-/// The manager of a write, and its request.
+/// The field manager of a write request, and the facts of the request that are recorded with its fields.
 #[derive(Debug, Clone, Copy)]
 pub struct Manager<'a> {
-    /// The name of the field manager. If the client names none, the part of its user agent before the slash.
+    /// The name of the field manager. If the client does not send one, the part of its user agent before the
+    /// slash.
     pub name: &'a str,
-    /// The kind of write; the functions of this module ignore it.
+    /// The kind of write. The functions of this module ignore this field.
     pub operation: Operation,
     /// The group and version of the request, such as `apps/v1`.
     pub api_version: &'a str,
-    /// The subresource of the request, such as `status`; None for the object itself.
+    /// The subresource in the request, such as `status`; None for the object itself.
     pub subresource: Option<&'a str>,
-    /// The current time, in RFC 3339 with seconds.
+    /// The current time in RFC 3339, without fractions of a second.
     pub time: &'a str,
-    /// The fields that this endpoint ignores, as dotted paths: `status` on the object, `spec` on its status.
+    /// The fields that this endpoint ignores, as dotted paths: for example `status` for the object, and
+    /// `spec` for its status.
     pub reset_fields: &'a [&'a str],
 }
 
-/// A field that another manager owns with another value.
+/// A field of the configuration that another manager owns with another value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The other manager.
+    /// The name of the other manager.
     pub manager: String,
-    /// The subresource that the other manager wrote; None for the object itself.
+    /// The subresource to which the other manager wrote; None for the object itself.
     pub subresource: Option<String>,
-    /// The API version that the other manager wrote.
+    /// The API version of the other manager's write.
     pub api_version: String,
-    /// The time of the last write of the other manager.
+    /// The time of the other manager's last write.
     pub time: Option<String>,
-    /// The kind of write by which the other manager owns the field.
+    /// The kind of write with which the other manager owns the field.
     pub operation: Operation,
-    /// The field, such as `.spec.template.spec.containers[name="main"].image`.
+    /// The path of the field, such as `.spec.template.spec.containers[name="main"].image`.
     pub field: String,
 }
 
 impl Conflict {
-    /// Describes the manager in the words of the server: `"kubectl" using apps/v1`.
+    /// Describes the other manager in kube-apiserver's words: `"kubectl" using apps/v1`.
     fn owner(&self) -> String {
         let mut text = format!("{:?}", self.manager);
         if let Some(subresource) = &self.subresource {
@@ -88,13 +90,13 @@ impl Conflict {
         text
     }
 
-    /// Returns the text for `status.details.causes[].message`.
+    /// Returns the message about this conflict for `status.details.causes[].message`.
     pub fn message(&self) -> String {
         format!("conflict with {}", self.owner())
     }
 }
 
-/// Returns the server's message about conflicts.
+/// Returns kube-apiserver's message about all conflicts of an apply.
 pub fn conflict_message(conflicts: &[Conflict]) -> String {
     if let [only] = conflicts {
         return format!(
@@ -123,24 +125,24 @@ pub fn conflict_message(conflicts: &[Conflict]) -> String {
 /// The reason why an apply failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// Other managers own fields with other values; the answer is 409.
+    /// Other managers own fields with other values. The API answers 409.
     #[error("{}", conflict_message(.0))]
     Conflict(Vec<Conflict>),
-    /// The configuration contains `metadata.managedFields`; the answer is 400.
+    /// The configuration contains `metadata.managedFields`. The API answers 400.
     #[error("metadata.managedFields must be nil")]
     ManagedFields,
-    /// The configuration is not an object; the answer is 400.
+    /// The configuration is not an object. The API answers 400.
     #[error("the applied configuration must be an object with apiVersion, kind and metadata")]
     NotAnObject,
-    /// The configuration does not fit the type; the answer is 500.
+    /// The configuration does not match the schema. The API answers 500.
     #[error("failed to create typed patch object ({object}): {why}")]
     Untyped {
         /// The name of the object.
         object: String,
-        /// The type errors, with their paths.
+        /// The type errors, each with its field path.
         why: String,
     },
-    /// The `managedFields` of the live object cannot be decoded; the answer is 500.
+    /// The `managedFields` of the live object cannot be parsed. The API answers 500.
     #[error(
         "failed to decode managed fields: reset them by sending metadata.managedFields: [{{}}]"
     )]
@@ -148,7 +150,7 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// Returns the status code and the reason of the server's answer.
+    /// Returns the HTTP status code and the reason for the answer.
     pub fn status(&self) -> (u16, &'static str) {
         match self {
             ApplyError::Conflict(_) => (409, "Conflict"),
@@ -158,9 +160,10 @@ impl ApplyError {
     }
 }
 
-/// Records in `after` which fields a write that is not an apply changes, and who owns them now.
+/// Records in `after.metadata.managedFields` which fields a write changes, and that its manager owns them
+/// now. The write must not be an apply.
 ///
-/// `after` is the object to store, with defaults; `before` is None when the object is created.
+/// `after` is the object to store, with defaults; `before` is None for a creation.
 pub fn track_update(
     schema: &Schema,
     before: Option<&Value>,
@@ -179,7 +182,7 @@ pub fn track_update(
         }
     };
     managed::forget(after);
-    // An object without field owners gets no owners from this write; only an apply adds the first owner.
+    // An object without field owners gets no owners from this write. Only an apply adds the first owner.
     if owners.is_empty() && before.is_some() {
         return;
     }
@@ -188,7 +191,7 @@ pub fn track_update(
     managed::encode(after, &owners);
 }
 
-/// Returns the empty object that a new object is compared with.
+/// Returns the empty object with which a new object is compared, to find the fields that the client set.
 fn nothing(schema: &Schema, like: &Value) -> Value {
     let mut zero = if schema.is_built_in() {
         typed::zero(schema.root())
@@ -254,10 +257,10 @@ fn record(
     }
 }
 
-/// Applies a configuration to an object, or creates the object if `live` is None.
+/// Applies a configuration to an object; if `live` is None, creates the object.
 ///
-/// The result has its owners in `metadata.managedFields` but no defaults yet. If the result equals `live`,
-/// nothing has to be written.
+/// The result contains its owners in `metadata.managedFields`, but no defaults yet. If the result is equal to
+/// `live`, the caller does not need to write it.
 pub fn apply(
     schema: &Schema,
     live: Option<&Value>,
@@ -295,7 +298,7 @@ pub fn apply(
         record(schema, None, &current, &mut owners, &before);
     }
     let mut result = lay_over(schema, &current, applied, owners.clone(), manager, force);
-    // kubectl may take over the fields of its own client-side apply.
+    // kubectl may take over the fields that it has set with client-side apply.
     if manager.name == "kubectl"
         && let Err(conflicts) = &result
     {
@@ -343,7 +346,8 @@ fn described(applied: &Value) -> String {
 
 type Conflicts = Vec<(Vec<Step>, Conflict)>;
 
-/// Merges the configuration, removes the fields that this applier no longer sends, and updates the owners.
+/// Merges the configuration into the current object, removes the fields that the applier no longer sends, and
+/// updates the owners. Without `force`, fails with the conflicts.
 fn lay_over(
     schema: &Schema,
     current: &Value,
@@ -403,7 +407,8 @@ fn lay_over(
     Ok((Some(merged), owners))
 }
 
-/// Removes the fields that this applier sent last time, that it no longer sends and that nobody else owns.
+/// Removes the fields that this applier sent in its last apply, does not send now, and that no other manager
+/// owns.
 fn dropped(schema: &Schema, merged: Value, last: &FieldSet, owners: &Managed) -> Value {
     let root = schema.root();
     let named = |set: &FieldSet| set.with_named_fields(root);
@@ -416,7 +421,7 @@ fn dropped(schema: &Schema, merged: Value, last: &FieldSet, owners: &Managed) ->
     let without_last = typed::remove(root, &merged, &last);
     let kept = named(&typed::field_set(root, &without_last)).union(&owned);
     let pruned = typed::remove(root, &merged, &all.difference(&kept));
-    // Restores the removed fields that this applier did not own.
+    // Removed fields that this applier did not own are restored.
     let remaining = named(&typed::field_set(root, &pruned));
     typed::remove(
         root,
@@ -425,7 +430,7 @@ fn dropped(schema: &Schema, merged: Value, last: &FieldSet, owners: &Managed) ->
     )
 }
 
-/// Returns the fields in kubectl's last-applied annotation whose live value is still the value in the annotation.
+/// Returns the fields in kubectl's last-applied annotation whose live value is still the same.
 fn last_applied(schema: &Schema, live: &Value, manager: &Manager<'_>) -> FieldSet {
     let annotation = live
         .pointer("/metadata/annotations")
@@ -446,7 +451,7 @@ fn last_applied(schema: &Schema, live: &Value, manager: &Manager<'_>) -> FieldSe
         .difference(&comparison.removed)
 }
 
-/// Updates kubectl's last-applied annotation for clients that still use client-side apply.
+/// Updates kubectl's last-applied annotation, for clients that still use client-side apply.
 fn refresh_last_applied(object: &mut Value, applied: &Value) {
     let annotations = object
         .pointer_mut("/metadata/annotations")

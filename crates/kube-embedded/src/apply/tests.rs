@@ -364,7 +364,7 @@ fn kubectl_may_take_over_from_its_own_client_side_apply() {
             .as_str()
             .unwrap();
     assert_eq!(annotation, format!("{wanted}\n"));
-    // kubectl does not own a field that another manager changed since.
+    // kubectl does not take over a field that another manager has changed.
     let mut changed = live.clone();
     changed["spec"]["name"] = json!("other");
     track_update(&schema(), Some(&live), &mut changed, &writer("bob"));
@@ -490,7 +490,7 @@ fn force(live: Option<&Value>, spec: &Value, name: &str) -> Value {
     after
 }
 
-/// Sorts the lists whose order has no meaning, and removes an empty spec.
+/// Sorts the lists whose order has no meaning, and removes null fields of the spec.
 fn unordered(object: &Value) -> Value {
     let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
     for key in ["tags", "rows"] {
@@ -512,7 +512,7 @@ proptest! {
     #[test]
     fn withdrawing_leaves_what_others_own(a in spec(), b in spec()) {
         let alone = force(None, &a, "ann");
-        // Without a conflict, bob takes no fields from ann, so her fields stay when bob removes his.
+        // Without force, bob takes no fields from ann, so her fields stay when bob removes his fields.
         if let Ok(mut both) = apply(&schema(), Some(&alone), &config(b), &applier("bob"), false) {
             schema().fill_defaults(&mut both);
             let back = force(Some(&both), &json!({}), "bob");

@@ -1,4 +1,4 @@
-//! Walks values by their types: the fields of a value, comparison, merge and removal.
+//! Operations on values with a known type: listing fields, comparison, merge and removal of fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::fieldset::{FieldSet, Step};
 use crate::schema::{Kind, ListKind, Type};
 
-/// The shape of a value, as far as the rules of field ownership depend on it.
+/// The kind of a value in the rules of field ownership.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Atom {
     Map,
     List,
     Scalar,
-    /// Null or missing: takes the shape of the value that it is compared or merged with.
+    /// Null or missing. The value is treated like the value with which it is compared or merged.
     Unknown,
 }
 
@@ -26,7 +26,7 @@ fn atom(value: Option<&Value>) -> Atom {
     }
 }
 
-/// Returns the shape that a null of this type stands for.
+/// Returns how a null value of this type is treated.
 fn atom_of_type(ty: Type<'_>) -> Atom {
     match ty.node().map(|n| n.kind) {
         None | Some(Kind::Object | Kind::Any | Kind::Opaque) => Atom::Map,
@@ -39,7 +39,8 @@ pub(super) fn granular_list(ty: Type<'_>) -> bool {
     *ty.list_kind() != ListKind::Atomic
 }
 
-/// Returns the path step that identifies an element of a set or a list map.
+/// Returns the path step that identifies an item of a set or a list map. Fails for items of other lists and
+/// for items without their keys.
 pub(super) fn element(ty: Type<'_>, item: &Value) -> Result<Step, String> {
     match (ty.list_kind(), item) {
         (ListKind::Atomic, _) => Err("invalid indexing of non-associative list".to_owned()),
@@ -84,10 +85,11 @@ pub(super) fn element(ty: Type<'_>, item: &Value) -> Result<Step, String> {
     }
 }
 
-/// The elements of a list in order, and the elements with each step: several if an element appears more than once.
+/// The items of a list in their order, and the items of each path step. A step has several items if the list
+/// contains duplicates.
 type Indexed<'a> = (Vec<(Step, &'a Value)>, BTreeMap<Step, Vec<&'a Value>>);
 
-/// Indexes the elements of a list by the step that identifies them. Leaves out elements without an identity.
+/// Finds the path step of each list item. Items that have none are left out.
 fn index<'a>(ty: Type<'_>, items: &'a [Value]) -> Indexed<'a> {
     let mut order = Vec::with_capacity(items.len());
     let mut by_step: BTreeMap<Step, Vec<&Value>> = BTreeMap::new();
@@ -124,7 +126,7 @@ fn collect(ty: Type<'_>, value: &Value, path: &mut Vec<Step>, set: &mut FieldSet
             let (order, by_step) = index(ty, items);
             for (step, item) in order {
                 path.push(step);
-                // Elements that appear twice are owned as one field.
+                // Duplicate items have one common path, and no paths of fields inside them.
                 if path
                     .last()
                     .and_then(|s| by_step.get(s))
@@ -141,7 +143,7 @@ fn collect(ty: Type<'_>, value: &Value, path: &mut Vec<Step>, set: &mut FieldSet
     }
 }
 
-/// The fields that differ between two values.
+/// The fields in which two values differ.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub(super) removed: FieldSet,
@@ -158,7 +160,7 @@ impl Comparison {
     }
 }
 
-/// Compares two values of a type.
+/// Returns the fields that are removed, modified and added in `new`.
 pub(super) fn compare(ty: Type<'_>, old: &Value, new: &Value) -> Comparison {
     let mut comparison = Comparison::default();
     compare_at(ty, Some(old), Some(new), &mut Vec::new(), &mut comparison);
@@ -307,7 +309,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Merges a configuration into a live value.
+/// Merges an applied configuration into a live value.
 pub(super) fn merge(ty: Type<'_>, live: &Value, config: &Value) -> Value {
     merge_at(ty, Some(live), Some(config)).unwrap_or_else(|| config.clone())
 }
@@ -356,15 +358,15 @@ fn merge_at(ty: Type<'_>, live: Option<&Value>, config: Option<&Value>) -> Optio
     config.or(live).cloned()
 }
 
-/// Merges two lists. The elements that are in both lists take the order of the configuration. The other live
-/// elements keep their positions between them.
+/// Merges two lists. Items that both lists contain get the order of the configuration. The other live items
+/// keep their positions between them.
 fn merge_lists(ty: Type<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
     let (left, live_by) = index(ty, live);
     let (right, config_by) = index(ty, config);
     let one = |by: &BTreeMap<Step, Vec<&Value>>, step: &Step| -> Option<Value> {
         match by.get(step).map(Vec::as_slice) {
             Some([only]) => Some((*only).clone()),
-            // A live element that appears twice is replaced, not merged.
+            // Duplicate live items are replaced by the applied item, not merged with it.
             Some(_) => Some(Value::Null),
             None => None,
         }
@@ -423,7 +425,7 @@ fn merge_lists(ty: Type<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
     out
 }
 
-/// Removes fields from a value; a value that becomes empty becomes null.
+/// Removes fields from a value. A map or list that loses all its content becomes null.
 pub(super) fn remove(ty: Type<'_>, value: &Value, fields: &FieldSet) -> Value {
     match value {
         Value::Object(map) if !map.is_empty() && !ty.atomic_map() => {
@@ -468,7 +470,7 @@ pub(super) fn remove(ty: Type<'_>, value: &Value, fields: &FieldSet) -> Value {
     }
 }
 
-/// Returns the zero value of a type, as Go creates it: structs exist, and other required fields are null or zero.
+/// Returns the zero value of a Go type: inner structs exist, and other required fields are null or zero.
 pub(super) fn zero(ty: Type<'_>) -> Value {
     let mut out = Map::new();
     if let Some(node) = ty.node() {

@@ -1,13 +1,13 @@
-//! Defaults that depend on more than a sibling field.
+//! Defaults of built-in kinds that depend on more than the neighbouring fields.
 //!
-//! The server calls each function with an object before it fills in the other defaults of the object's fields.
+//! Each function gets an object, before the defaults of the object's fields are set.
 
 use base64::Engine;
 use serde_json::{Map, Value};
 
 use crate::schema::Hook;
 
-/// The computed defaults of each definition.
+/// The functions, with the names of the definitions for which they compute defaults.
 pub(super) const HOOKS: &[(&str, Hook)] = &[
     ("io.k8s.api.core.v1.Container", pull_policy),
     ("io.k8s.api.core.v1.EphemeralContainer", pull_policy),
@@ -49,8 +49,8 @@ fn set(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     }
 }
 
-/// Sets the default pull policy: `Always` for the tag `latest` and for an image without a tag, which means
-/// `latest`; otherwise `IfNotPresent`.
+/// Sets the default pull policy: `Always` for the tag `latest` or an image without a tag; otherwise
+/// `IfNotPresent`.
 fn pull_policy(container: &mut Map<String, Value>) {
     let image = text(container, "image").unwrap_or_default();
     let name = image.rsplit('/').next().unwrap_or(image);
@@ -96,8 +96,8 @@ fn each<'a>(
         .filter_map(Value::as_object_mut)
 }
 
-/// Fills in the defaults of a pod spec. `serviceAccount` and `serviceAccountName` are two names of one field. With
-/// `hostNetwork`, the default of a `hostPort` is the `containerPort`.
+/// Sets the defaults of a pod spec. `serviceAccount` and `serviceAccountName` are two names of one field.
+/// With `hostNetwork`, the default of a `hostPort` is its `containerPort`.
 fn pod_spec(spec: &mut Map<String, Value>) {
     for (from, to) in [
         ("serviceAccountName", "serviceAccount"),
@@ -124,7 +124,8 @@ fn pod_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Fills in the defaults of a pod. In a pod (not in a pod template), the default of a request is the limit.
+/// Sets the defaults of a pod. In a pod (but not in a pod template), the default of a resource request is the
+/// limit.
 fn pod(pod: &mut Map<String, Value>) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -168,8 +169,8 @@ fn template_selector(controller: &mut Map<String, Value>) {
     }
 }
 
-/// Fills in the limits for containers: missing values of `default` come from `max`; missing values of
-/// `defaultRequest` come from `default`, then from `min`.
+/// Sets the defaults of a LimitRange for containers. `default` gets missing values from `max`;
+/// `defaultRequest` gets missing values from `default`, then from `min`.
 fn limit_range(item: &mut Map<String, Value>) {
     if text(item, "type") != Some("Container") {
         return;
@@ -191,7 +192,7 @@ fn limit_range(item: &mut Map<String, Value>) {
     }
 }
 
-/// Merges the write-only field `stringData` into `data`.
+/// Moves the write-only field `stringData` of a Secret to its `data`.
 fn string_data(secret: &mut Map<String, Value>) {
     let Some(Value::Object(strings)) = secret.remove("stringData") else {
         return;
@@ -219,7 +220,8 @@ fn claim_templates(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Fills in `completions`, `parallelism` and `backoffLimit` of a Job; a job template does not get these defaults.
+/// Sets the defaults of `completions`, `parallelism` and `backoffLimit` in a Job. A job template does not get
+/// these defaults.
 fn job(job: &mut Map<String, Value>) {
     let Some(spec) = job.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -261,7 +263,7 @@ fn policy_types(spec: &mut Map<String, Value>) {
     set(spec, "policyTypes", types);
 }
 
-/// Fills in the defaults of both scaling directions if one of them is set.
+/// Sets the defaults of both scaling directions of an autoscaler, if its `behavior` exists.
 fn scaling_behavior(behavior: &mut Map<String, Value>) {
     let rules = |policies: Value| serde_json::json!({"policies": policies, "selectPolicy": "Max"});
     let up = rules(serde_json::json!([

@@ -1,14 +1,14 @@
-//! Decides which names of a definition are free in its API group.
+//! Determines which names of a CustomResourceDefinition are still free in its API group.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// The names that a definition gets, and the conflict because of which it does not get its other names.
+/// The accepted names of a definition, and the conflict that prevents other names.
 pub struct Naming {
-    /// The value for `status.acceptedNames`.
+    /// The value of `status.acceptedNames`.
     pub accepted: Value,
-    /// The reason and the message of the last conflict.
+    /// The reason and the message of the last conflict; None if all names are accepted.
     pub conflict: Option<(&'static str, String)>,
 }
 
@@ -48,7 +48,7 @@ pub fn of(definition: &Value, others: &[Value]) -> Naming {
     }
 }
 
-/// Returns the accepted names of the other definitions of the group: resource names, and kinds.
+/// Returns the names that other definitions of the group use: the resource names and the kinds.
 fn taken<'o>(definition: &Value, others: &'o [Value]) -> (BTreeSet<&'o str>, BTreeSet<&'o str>) {
     let mut resources = BTreeSet::new();
     let mut kinds = BTreeSet::new();
@@ -69,7 +69,7 @@ fn taken<'o>(definition: &Value, others: &'o [Value]) -> (BTreeSet<&'o str>, BTr
     (resources, kinds)
 }
 
-/// Returns a string, or the strings of a list, without empty strings.
+/// Returns the non-empty strings in a value that is a string or a list.
 fn texts(value: &Value) -> Vec<&str> {
     let list = value.as_array().into_iter().flatten();
     let all = list.chain([value]).filter_map(Value::as_str);

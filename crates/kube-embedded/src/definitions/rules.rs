@@ -1,14 +1,15 @@
-//! Checks that the rules of a schema can be parsed, and that they select only declared fields.
+//! Checks that the CEL rules of a schema can be parsed, and that they select only declared fields.
 //!
-//! Types are not checked further. An expression that only this server does not support (an unknown function,
-//! a limit) is a warning, not an error (see `admission`).
+//! This module does not check types in expressions. An expression that kube-apiserver supports but this crate
+//! does not (an unknown function, a limit) is a warning, not an error (see `admission`).
 
 use bounded_cel::{CelError, Limits, Program};
 use serde_json::{Value, json};
 
 use crate::status::Cause;
 
-/// Returns the errors of the rules at one node of a schema; `root` means that the node is the whole object.
+/// Returns the errors in the CEL rules of one schema. `root` means that the schema describes the whole
+/// object.
 pub fn check(schema: &Value, root: bool, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     let rules = schema["x-kubernetes-validations"].as_array();
@@ -39,7 +40,7 @@ pub fn check(schema: &Value, root: bool, path: &str) -> Vec<Cause> {
     causes
 }
 
-/// Formats a rule as a real server prints it: all its fields, in the order of its Go type.
+/// Formats a rule as kube-apiserver prints it: all fields in the order of the Go type.
 fn shown(rule: &Value) -> String {
     let text = |key: &str| json!(rule[key].as_str().unwrap_or_default());
     format!(
@@ -76,7 +77,7 @@ fn wrong(source: &str, schema: &Value, root: bool) -> Option<String> {
     })
 }
 
-/// Returns the message of the compiler, with line, column and a marker below the source line.
+/// Formats an error like the CEL compiler: line, column, and a marker below the source line.
 fn placed(source: &str, at: Option<usize>, what: &str) -> String {
     let before = at.and_then(|at| source.get(..at)).unwrap_or_default();
     let line = before.matches('\n').count();
@@ -90,8 +91,8 @@ fn placed(source: &str, at: Option<usize>, what: &str) -> String {
     )
 }
 
-/// Returns the first field of a chain (`a`, `b` for `self.a.b`) that the schema does not declare; None if it
-/// declares all.
+/// Returns the first field of a selection that the schema does not declare; None if it declares all fields.
+/// The chain `a`, `b` stands for `self.a.b`.
 fn undeclared<'c>(schema: &Value, root: bool, chain: &[&'c str]) -> Option<&'c str> {
     let mut schema = schema;
     let mut resource = root;

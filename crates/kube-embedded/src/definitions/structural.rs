@@ -1,8 +1,8 @@
-//! Checks whether the schema of a definition can be served: it is structural, its defaults are valid, and its
-//! rules can be parsed.
+//! Checks the schemas of a CustomResourceDefinition: that they are structural, that their defaults are valid,
+//! and that their CEL rules can be parsed.
 //!
-//! A real server checks more: here, fields that only `allOf`, `anyOf`, `oneOf` or `not` declare are accepted,
-//! and a pattern that cannot be parsed is a warning (see `catalog`).
+//! kube-apiserver checks more. This module accepts fields that only `allOf`, `anyOf`, `oneOf` or `not`
+//! declare, and it reports a pattern that cannot be parsed as a warning (see `catalog`).
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::status::Cause;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// The position of a schema in an object.
+/// The position of a schema within the schema of a version.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -20,7 +20,7 @@ enum Level {
     Field,
 }
 
-/// Returns the errors in the schemas of a definition.
+/// Returns the errors in the schemas of a CustomResourceDefinition. `spec` is its spec.
 pub fn check(spec: &Value) -> Vec<Cause> {
     let none = Vec::new();
     let versions = spec["versions"].as_array().unwrap_or(&none);
@@ -35,8 +35,8 @@ pub fn check(spec: &Value) -> Vec<Cause> {
     if !causes.is_empty() {
         return causes;
     }
-    // If all versions have the same schema, a real server stores it once, and its messages name the path of that
-    // copy.
+    // If all versions have the same schema, kube-apiserver stores it once, and its messages use the path of
+    // that copy.
     if let Some(first) = versions.first().map(schema)
         && versions.iter().all(|version| schema(version) == first)
     {
@@ -98,7 +98,7 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema["properties"].as_object().into_iter().flatten()
 }
 
-/// Visits a schema and the schemas of its items, fields and values.
+/// Calls `visit` for a schema and for the schemas of its items, fields and map values.
 fn each(schema: &Value, level: Level, path: &str, visit: &mut dyn FnMut(&Value, Level, &str)) {
     visit(schema, level, path);
     if schema["items"].is_object() {
@@ -211,8 +211,8 @@ fn extensions(schema: &Value, level: Level, path: &str, causes: &mut Vec<Cause>)
     }
 }
 
-/// Adds a cause for each schema below allOf, anyOf, oneOf or not that declares a field: such schemas may only
-/// restrict values.
+/// Adds an error for each schema inside allOf, anyOf, oneOf or not that declares a field or sets a type. Such
+/// schemas may only restrict values.
 fn nested(schema: &Value, path: &str, causes: &mut Vec<Cause>) {
     let is_int_or_string = is(schema, "x-kubernetes-int-or-string");
     for key in ["allOf", "anyOf", "oneOf"] {
@@ -276,7 +276,7 @@ fn nested_with(schema: &Value, may_type: bool, path: &str, causes: &mut Vec<Caus
     nested(&below, path, causes);
 }
 
-/// Adds a cause for each default that is not valid in its own schema or has unknown fields.
+/// Adds an error for each default that is invalid in its own schema or has unknown fields.
 fn defaults(schema: &Value, level: Level, path: &str, causes: &mut Vec<Cause>) {
     let default = &schema["default"];
     if !default.is_null()
@@ -307,7 +307,7 @@ fn defaults(schema: &Value, level: Level, path: &str, causes: &mut Vec<Cause>) {
     let resource = level == Level::Root || is(schema, "x-kubernetes-embedded-resource");
     let none = Map::new();
     for (name, property) in schema["properties"].as_object().unwrap_or(&none) {
-        // The schema of a resource does not decide what its metadata may contain.
+        // The schema of a resource does not determine the content of its metadata.
         if !resource || !matches!(name.as_str(), "metadata" | "apiVersion" | "kind") {
             let below = format!("{path}.properties[{name}]");
             defaults(property, Level::Field, &below, causes);

@@ -1,11 +1,11 @@
-//! The fields that a real server sets in new objects of some kinds.
+//! Sets the fields that kube-apiserver sets in new objects of some built-in kinds.
 
 use serde_json::{Value, json};
 
 use super::super::catalog::Resource;
 use super::{map_at, map_of, meta, meta_mut};
 
-/// Sets the fields that a real server sets in new objects of some kinds.
+/// Sets the fields that kube-apiserver sets in new objects of some built-in kinds.
 pub(super) fn begin_life(resource: &Resource, object: &mut Value) {
     if resource.subject.group == "batch" && resource.subject.plural == "jobs" {
         name_pods_of_job(object);
@@ -36,7 +36,7 @@ fn set(object: &mut Value, field: &str, value: Value) {
     map_of(object).insert(field.into(), value);
 }
 
-/// Sets the labels and the selector by which a Job finds its pods, unless the client chose a selector.
+/// Sets the labels and the selector with which a Job finds its pods, unless the client sets a selector.
 fn name_pods_of_job(object: &mut Value) {
     if object["spec"]["manualSelector"] == true || object["spec"]["selector"].is_object() {
         return;

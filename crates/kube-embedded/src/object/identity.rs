@@ -7,8 +7,8 @@ use super::super::route::Target;
 use super::super::status::Failure;
 use super::{bounded, map_of, meta, meta_mut};
 
-/// Checks that a parsed object has the namespace and the name of its path, and sets the fields that the path
-/// gives.
+/// Checks that an object has the namespace and name of its request path, and sets its apiVersion, kind,
+/// namespace and name.
 pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Result<(), Failure> {
     let fields = map_of(object);
     fields.insert("apiVersion".into(), resource.api_version().into());
@@ -24,7 +24,8 @@ pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Res
     Ok(())
 }
 
-/// Checks that an object has the namespace and the name of its path.
+/// Checks that an object has the namespace and name of its request path. Fields that are not set are
+/// accepted.
 pub fn same_place(target: &Target, object: &Value) -> Result<(), Failure> {
     let namespace = meta(object, "namespace");
     if !namespace.is_empty() && namespace != target.namespace.as_deref().unwrap_or_default() {
@@ -48,7 +49,8 @@ pub fn same_place(target: &Target, object: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks kind, version, namespace and name of an applied configuration; the path gives missing fields.
+/// Checks that an applied configuration has the kind, version, namespace and name of its request path.
+/// Namespace and name may be missing.
 pub fn check_applied(resource: &Resource, target: &Target, object: &Value) -> Result<(), Failure> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));

@@ -1,7 +1,8 @@
-//! Writes of one object: the fields that the server sets, keeps and refuses.
+//! Prepares an object for a write: sets the fields that the API sets, keeps the fields that a client may not
+//! change, and validates the result.
 //!
-//! The functions are pure: they take the old object, the sent object, the user and the time, and return the object
-//! to store. The callers then check the admission policies and write to the store.
+//! The functions are pure: they take the old object, the sent object, the user and the time, and return the
+//! object to store. The callers then check the admission policies and write to the store.
 
 mod birth;
 mod identity;
@@ -24,23 +25,23 @@ use readable::typed;
 pub use readable::{Unreadable, bounded, cannot_be_handled, readable, readable_as};
 use rules::{broken, causes_of_immutable, new_finalizers, own_rules, plain_names, unchangeable};
 
-/// The user, the time and the options of a write.
+/// The user, the time and the options of a write request.
 #[derive(Clone, Debug)]
 pub struct Writer {
     /// The name of the authenticated user.
     pub user: String,
     /// The name of the field manager.
     pub manager: String,
-    /// The time of the write, in the format of metadata.
+    /// The time of the write, in the format of Kubernetes timestamps.
     pub now: String,
-    /// How to treat unknown fields.
+    /// The treatment of unknown and duplicate fields.
     pub field_validation: FieldValidation,
-    /// The annotations that the API writes itself.
+    /// The annotations that the API sets to the name of the user.
     pub stamps: Arc<[Stamp]>,
 }
 
 impl Writer {
-    /// Returns the annotations that the API writes to objects of a resource.
+    /// Returns the keys of the annotations that the API sets on objects of a resource.
     fn stamps_of(&self, resource: &Resource) -> impl Iterator<Item = &str> {
         let subject = &resource.subject;
         let stamps = self.stamps.iter();
@@ -49,16 +50,16 @@ impl Writer {
     }
 }
 
-/// The part of an object that a write changes.
+/// The part of an object that a write request changes: the object or one of its subresources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The object itself.
     Main,
-    /// The status of the object.
+    /// The subresource `status`.
     Status,
-    /// The finalizers of a namespace.
+    /// The subresource `finalize` of a namespace.
     Finalize,
-    /// The number of replicas of the object.
+    /// The subresource `scale`.
     Scale,
 }
 
@@ -73,16 +74,16 @@ impl Part {
     }
 }
 
-/// An object that is ready to be stored, and the warnings for the client.
+/// An object that is ready for the store, and the warnings for the client.
 #[derive(Debug)]
 pub struct Draft {
-    /// The object, without a new resourceVersion.
+    /// The object to store; its resourceVersion is set by the write.
     pub object: Value,
-    /// The texts for the Warning headers of the answer.
+    /// The texts of the Warning headers in the answer.
     pub warnings: Vec<String>,
 }
 
-/// The metadata fields that only the server writes.
+/// The metadata fields that a client can never set.
 const SERVER_FIELDS: [&str; 5] = [
     "uid",
     "creationTimestamp",
@@ -91,15 +92,15 @@ const SERVER_FIELDS: [&str; 5] = [
     "selfLink",
 ];
 
-/// Reads a text field of metadata; empty if it is missing.
+/// Returns a text field of an object's metadata; empty if the field is missing or not a text.
 pub fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// Returns the fields of a value; replaces a value that is not an object by an empty object.
+/// Returns the fields of a value. If the value is not an object, an empty object replaces it.
 ///
-/// Writing by index (`object["status"]["phase"] = ..`) panics if a value on the path is not an object, and
-/// another process may have written anything into the file.
+/// Assigning by index (`object["status"]["phase"] = ..`) panics if a value on the path is not an object.
+/// Another process may have written any JSON to the file, so the code uses this function instead.
 pub fn map_of(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -110,17 +111,19 @@ pub fn map_of(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// Returns the fields of the object in the field `field`, which is created if it is missing.
+/// Returns the fields of the object in the field `field`. If the field is not an object, an empty object
+/// replaces it.
 pub fn map_at<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value> {
     map_of(map_of(object).entry(field).or_insert(Value::Null))
 }
 
-/// Returns the metadata of an object, which is created if it is missing.
+/// Returns the metadata of an object. If the metadata is missing, an empty object is inserted.
 pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     map_at(object, "metadata")
 }
 
-/// Prepares a new object: identity, defaults, checks, field owners.
+/// Prepares a new object: sets the server's fields and the defaults, validates the object, and records the
+/// field owners.
 pub fn create(
     resource: &Resource,
     mut object: Value,
@@ -159,7 +162,7 @@ pub fn create(
     if !applied {
         own(resource, None, &mut object, Part::Main, writer);
     }
-    // As with a mutating policy, no field manager owns this annotation.
+    // As with a mutating admission policy, no field manager owns this annotation.
     for annotation in writer.stamps_of(resource) {
         annotate(&mut object, annotation, Some(&writer.user));
     }
@@ -168,7 +171,8 @@ pub fn create(
     Ok(Draft { object, warnings })
 }
 
-/// Prepares a changed object: keeps the fields that the client may not change, and increments the generation.
+/// Prepares the new state of an object: restores the fields that the client may not change, sets the
+/// defaults, validates the object, and increments the generation.
 pub fn update(
     resource: &Resource,
     old: &Value,
@@ -223,7 +227,8 @@ pub fn update(
             .into_iter()
             .map(|mut cause| {
                 if part == Part::Status && resource.custom.is_some() {
-                    // A real server checks the status alone, so the paths in its messages begin at the status.
+                    // kube-apiserver validates the status separately, so the paths in its messages begin at
+                    // the status.
                     cause.message = cause.message.replacen(": status.", ": ", 1);
                 }
                 cause
@@ -248,14 +253,15 @@ pub fn update(
     Ok(Draft { object, warnings })
 }
 
-/// Removes unknown fields, and reports them as strictly as the client asked.
+/// Removes unknown fields. Depending on the client's field validation, unknown fields are an error, a warning
+/// or ignored.
 fn shape(resource: &Resource, object: &mut Value, writer: &Writer) -> Result<Vec<String>, Failure> {
     let kind = &resource.subject.kind;
     let refuse = |why: &str| {
         let begin = cannot_be_handled(kind, &resource.version);
         Failure::bad_request(format!("{begin}{why}"))
     };
-    // The result of an apply or a patch was not checked as a whole before.
+    // The result of an apply or a patch was not yet checked against these limits.
     bounded(object)
         .and_then(|()| typed(&resource.schema, object))
         .map_err(|why| refuse(&why))?;
@@ -289,7 +295,7 @@ fn own(resource: &Resource, old: Option<&Value>, object: &mut Value, part: Part,
     apply::track_update(&resource.schema, old, object, &manager);
 }
 
-/// Returns the fields that a write to this part of an object ignores. The writer does not become their owner.
+/// Returns the fields that a write to a part of an object ignores. The writer does not become their owner.
 pub fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
     match (part, resource.custom.is_some()) {
         (Part::Main | Part::Scale, _) if resource.has_status() => &["status"],
@@ -316,7 +322,7 @@ fn annotate(object: &mut Value, key: &str, value: Option<&str>) {
     }
 }
 
-/// Returns the fields whose change increments the generation.
+/// Returns the fields of an object whose change increments the generation.
 fn desired<'a>(resource: &Resource, object: &'a Value) -> Vec<(&'a String, &'a Value)> {
     object
         .as_object()
@@ -330,8 +336,8 @@ fn desired<'a>(resource: &Resource, object: &'a Value) -> Vec<(&'a String, &'a V
         .collect()
 }
 
-/// Restores everything except the status from the old object. For built-in kinds, a status write may also change
-/// annotations.
+/// Restores all fields except the status from the old object. For built-in kinds, a write of the status may
+/// also change annotations.
 fn keep_all_but_status(resource: &Resource, old: &Value, object: &mut Value) {
     let status = object.get("status").cloned();
     let managed = object["metadata"].get("managedFields").cloned();
@@ -360,7 +366,7 @@ fn keep_all_but_status(resource: &Resource, old: &Value, object: &mut Value) {
     *object = kept;
 }
 
-/// Removes empty metadata fields, and merges `stringData` into `data`.
+/// Removes empty metadata fields, and moves the `stringData` of a Secret to its `data`.
 fn tidy(object: &mut Value) {
     if object["kind"] == "Secret"
         && let Some(Value::Object(plain)) = object.get("stringData").cloned()

@@ -1,7 +1,7 @@
-//! Checks whether a foreign value can be decoded as an object of a kind, before other code uses it: its
-//! depth, its kind, and whether its values have the types of the schema.
+//! Checks that a foreign value can be decoded as an object of a kind: its depth, its kind, and the types of
+//! its values.
 //!
-//! For a custom resource, only the metadata is checked here; validation checks the rest.
+//! For a custom resource, this module checks only the types in the metadata; validation checks the others.
 
 use serde_json::{Map, Value};
 
@@ -10,26 +10,26 @@ use super::super::catalog::Resource;
 use super::super::schema::Schema;
 use super::super::status::{Cause, Failure, Subject};
 
-/// The largest nesting depth of values. The parser of stored objects stops at 128 levels, and managedFields
-/// is a few levels deeper than the object.
+/// The largest nesting depth of a value. The parser of stored objects stops at 128 levels, and managedFields
+/// is nested a few levels deeper than the object.
 const DEPTH: usize = 100;
-/// The largest number of bytes of all field names on the path to a value, because messages contain the path
-/// of each value.
+/// The largest total length of the field names on the path to a value, in bytes. It is limited because error
+/// messages contain the path.
 const WAY: usize = 16 << 10;
 
 /// The reason why a value cannot be decoded as an object of its kind.
 #[derive(Debug)]
 pub enum Unreadable {
-    /// The kind or version of the value is not a string.
+    /// The kind or apiVersion is not a string.
     Kind(String),
-    /// The value has another kind or version.
+    /// The value has another kind or version than expected.
     Mismatch(Failure),
     /// The value is nested too deep, or one of its fields has the wrong type.
     Value(String),
 }
 
 impl Unreadable {
-    /// Returns the failure that the client gets if the value was its request body.
+    /// Converts the reason to the answer for a client that sent the value as its request body.
     pub fn refuse(self, kind: &str, version: &str) -> Failure {
         match self {
             Unreadable::Mismatch(failure) => failure,
@@ -42,7 +42,7 @@ impl Unreadable {
         }
     }
 
-    /// Returns the reason, as a part of another message.
+    /// Returns the reason as text, for use in another message.
     pub fn why(self) -> String {
         match self {
             Unreadable::Mismatch(failure) => failure.message,
@@ -51,12 +51,12 @@ impl Unreadable {
     }
 }
 
-/// Returns the first words of the message about an object that cannot be decoded.
+/// Returns the start of the message about an object that cannot be decoded.
 pub fn cannot_be_handled(kind: &str, version: &str) -> String {
     format!("{kind} in version {version:?} cannot be handled as a {kind}: ")
 }
 
-/// Checks that a value can be decoded as an object of a resource.
+/// Checks that a value can be decoded as an object of a resource: its depth, its kind and its types.
 pub fn readable(resource: &Resource, object: &Value) -> Result<(), Unreadable> {
     bounded(object).map_err(Unreadable::Value)?;
     let subject = &resource.subject;
@@ -65,7 +65,8 @@ pub fn readable(resource: &Resource, object: &Value) -> Result<(), Unreadable> {
     typed(&resource.schema, object).map_err(Unreadable::Value)
 }
 
-/// Checks that a value can be decoded as an object of a built-in kind that is not stored.
+/// Checks that a value can be decoded as an object of a built-in kind. The kind does not need to be a stored
+/// resource.
 pub fn readable_as(
     group: &str,
     version: &str,
@@ -81,7 +82,7 @@ pub fn readable_as(
     }
 }
 
-/// Checks the types of the values: all values of a built-in kind, only the metadata of a custom resource.
+/// Checks the types of values: of all values for a built-in kind, only of the metadata for a custom resource.
 pub fn typed(schema: &Schema, object: &Value) -> Result<(), String> {
     let errors = match schema.is_built_in() {
         true => schema.type_errors(object),
@@ -93,7 +94,7 @@ pub fn typed(schema: &Schema, object: &Value) -> Result<(), String> {
     }
 }
 
-/// Checks the limits on the nesting depth and on the length of paths.
+/// Checks the limits on the nesting depth and on the path length of values.
 pub fn bounded(object: &Value) -> Result<(), String> {
     let own = |fields: &Map<String, Value>, apart: &str| {
         let mut others = fields.iter().filter(|(name, _)| *name != apart);
@@ -106,7 +107,7 @@ pub fn bounded(object: &Value) -> Result<(), String> {
     match fields.get("metadata") {
         Some(Value::Object(metadata)) => {
             own(metadata, "managedFields")?;
-            // managedFields repeats every path of the object, and is nested deeper.
+            // managedFields repeats every field path of the object, and is nested deeper than the object.
             metadata
                 .get("managedFields")
                 .map_or(Ok(()), |owners| walk(owners, DEPTH + 10, WAY * 2))
@@ -182,7 +183,7 @@ fn other_kind(subject: &Subject, kind: &str, object: &Value) -> Failure {
     Failure::invalid(&sent, super::meta(object, "name"), vec![cause])
 }
 
-/// Returns a text field; empty if it is missing. Other types are an error.
+/// Returns a text field; empty if the field is missing. A value of another type is an error.
 fn word<'a>(object: &'a Value, field: &str) -> Result<&'a str, Unreadable> {
     let found = match &object[field] {
         Value::Null => return Ok(""),

@@ -1,5 +1,5 @@
-//! Validation of an object: its schema, the rules of the schema, and those rules in the Go code of a real
-//! server that clients depend on.
+//! Validates an object: with its schema, with the CEL rules of the schema, and with those rules in
+//! kube-apiserver's Go code that clients depend on.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::super::status::Cause;
 use super::super::{names, scale};
 use super::meta;
 
-/// Refuses changes of metadata fields that a client may omit but not change.
+/// Adds an error for each changed metadata field that a client may omit but not change.
 pub(super) fn causes_of_immutable(old: &Value, object: &Value, causes: &mut Vec<Cause>) {
     for field in ["uid", "deletionTimestamp"] {
         let (before, after) = (meta(old, field), meta(object, field));
@@ -26,7 +26,8 @@ pub(super) fn causes_of_immutable(old: &Value, object: &Value, causes: &mut Vec<
     }
 }
 
-/// Checks the schema and, if the object is valid in it, the rules of the schema.
+/// Returns the errors of an object: those of the schema and, if the schema finds no serious error, those of
+/// its CEL rules.
 pub(super) fn broken(
     resource: &Resource,
     object: &Value,
@@ -70,7 +71,7 @@ pub(super) fn broken(
         return causes;
     }
     let found = custom.rules().findings(object, old);
-    // A rule that is broken in an unchanged value gives a warning, not an error.
+    // A broken rule about an unchanged value causes a warning, not an error.
     warnings.extend(found.warnings.iter().map(ToString::to_string));
     causes.extend(found.violations.iter().map(|violation| Cause {
         reason: violation.reason.clone(),
@@ -80,8 +81,8 @@ pub(super) fn broken(
     causes
 }
 
-/// Returns a cause if the replica count of a scalable kind is not a non-negative integer, even if the schema
-/// allows it.
+/// Returns an error if the replica count of a custom resource with a scale subresource is not a non-negative
+/// integer. The schema may allow other values.
 fn countless(custom: &Custom, object: &Value) -> Option<Cause> {
     let path = &custom.scale.as_ref()?.replicas;
     let value = scale::at(object, path);
@@ -127,8 +128,8 @@ fn cause(error: FieldError) -> Cause {
     }
 }
 
-/// Checks the names of finalizers: one without a domain is an error for built-in kinds, and a warning for
-/// others.
+/// Checks finalizer names. A name without a domain is an error for built-in kinds and a warning for custom
+/// resources.
 pub(super) fn plain_names(
     resource: &Resource,
     object: &Value,
@@ -175,7 +176,7 @@ pub(super) fn new_finalizers(old: &Value, object: &Value) -> Option<Cause> {
     })
 }
 
-/// Checks the rules in the Go code of a real server that clients depend on.
+/// Validates an object with those rules in kube-apiserver's Go code that clients depend on.
 pub(super) fn own_rules(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let workload = resource.subject.group == "apps"

@@ -1,15 +1,15 @@
-//! JSON patch (RFC 6902) with the deviations of the API server.
+//! Applies JSON patches (RFC 6902) with the deviations of kube-apiserver.
 //!
-//! This module does not use a crate, because the server deviates from the RFC and clients rely on it: a test of
-//! null passes on an absent field (kube's `finalizer()` sends such a test), `replace` of an absent field adds the
-//! field, `add` without a value adds null, negative indexes count from the end, and text before the first slash of
-//! a path is ignored.
+//! No crate is used, because kube-apiserver deviates from the RFC and clients rely on it: a test of null
+//! passes for a missing field (kube's `finalizer()` sends such a test), `replace` of a missing field adds the
+//! field, `add` without a value adds null, negative indexes count from the end, and text before the first
+//! slash of a path is ignored.
 
 use serde_json::Value;
 
 use super::{MAX_COPIED, MAX_DEPTH, MAX_OPERATIONS, PatchError, json_kind};
 
-/// Applies a JSON patch: all operations, or none if one fails.
+/// Applies a JSON patch. If one operation fails, no operation is applied.
 pub fn json_patch(target: &Value, patch: &Value) -> Result<Value, PatchError> {
     let malformed = |value: &Value, wanted: &str| {
         PatchError::Malformed(format!(
@@ -109,7 +109,7 @@ fn apply(document: &mut Value, operation: &Value, copied: &mut usize) -> Result<
                 let (holder, key) = find(document, path)?;
                 get(holder, &key)?
             };
-            // An absent field equals null here; RFC 6902 would refuse the test.
+            // A missing field is equal to null, unlike in RFC 6902.
             if same(found.unwrap_or(&Value::Null), &wanted) {
                 Ok(())
             } else {
@@ -120,7 +120,7 @@ fn apply(document: &mut Value, operation: &Value, copied: &mut usize) -> Result<
     }
 }
 
-/// Compares values; numbers are equal if their values are, whatever their notation.
+/// Returns whether two JSON values are equal. Numbers are compared by value, so `1` and `1.0` are equal.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -128,8 +128,8 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Refuses a value that is nested too deep. Copies of values into each other could become so deep that even
-/// dropping them overflows the stack.
+/// Refuses a value that is nested too deep. By copying values into each other, a patch could create a value
+/// so deep that dropping it overflows the stack.
 fn within(path: &str, value: &Value) -> Result<(), String> {
     fn depth(value: &Value) -> usize {
         match value {
@@ -234,7 +234,7 @@ fn take(holder: &mut Value, key: &str) -> Result<Value, String> {
     }
 }
 
-/// Returns the approximate size of a value as JSON, in bytes.
+/// Returns the approximate size of a value as JSON text, in bytes.
 fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,

@@ -1,7 +1,8 @@
-//! The three patches that change an object in place: JSON patch, merge patch, strategic merge patch.
+//! Applies three types of patches: JSON patch, merge patch and strategic merge patch.
 //!
-//! They work on values and do not know HTTP; a [`PatchError`] contains the server's answer. The caller has to
-//! decode, default and validate the result. Server-side apply, the fourth patch, is in `apply`.
+//! The functions work on JSON values and do not know HTTP; a [`PatchError`] contains the answer for the
+//! client. The caller must decode the result, set its defaults and validate it. Server-side apply is in
+//! `apply`.
 
 mod json;
 mod strategic;
@@ -16,40 +17,41 @@ pub use strategic::strategic_merge;
 
 /// The largest number of operations in one JSON patch.
 pub const MAX_OPERATIONS: usize = 10_000;
-/// The largest number of bytes that the copies of one JSON patch may add.
+/// The largest number of bytes that the copy operations of one JSON patch may add.
 pub const MAX_COPIED: usize = 3 << 20;
 
-/// The largest nesting depth of the values in a JSON patch; the limit for its result is lower (see `object`).
+/// The largest nesting depth of a value in a JSON patch. The limit for the final object is lower (see
+/// `object`).
 pub const MAX_DEPTH: usize = 256;
 
-/// The reason why a patch was not applied.
+/// The reason why a patch could not be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The patch does not have the format of its content type.
+    /// The patch does not have the format of its media type.
     #[error("{0}")]
     Malformed(String),
-    /// An operation of a JSON patch fails on this object.
+    /// An operation of a JSON patch fails for this object.
     #[error("operation {index} of the JSON patch does not apply: {why}")]
     DoesNotApply {
-        /// The index of the operation, from 0.
+        /// The index of the operation, counted from 0.
         index: usize,
-        /// The cause of the failure.
+        /// The reason of the failure, in words.
         why: String,
     },
-    /// A JSON patch has more operations than the server accepts.
+    /// A JSON patch has more than [`MAX_OPERATIONS`] operations.
     #[error("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}")]
     TooManyOperations(usize),
-    /// The type of the object does not allow this strategic merge patch.
+    /// The type of the object does not support a strategic merge patch.
     #[error("{0}")]
     Unsupported(String),
-    /// A strategic merge patch contradicts itself or matches no element; the server answers with an internal
-    /// error.
+    /// A strategic merge patch contradicts itself or has no matching list item. The API answers with an
+    /// internal error.
     #[error("{0}")]
     Unmergeable(String),
 }
 
 impl PatchError {
-    /// Returns the status code and the reason of the server's answer.
+    /// Returns the HTTP status code and the reason for the answer.
     pub fn status(&self) -> (u16, &'static str) {
         match self {
             PatchError::Malformed(_) => (400, "BadRequest"),
@@ -59,7 +61,8 @@ impl PatchError {
         }
     }
 
-    /// Returns the message of the server's answer; the message does not say why a JSON patch does not apply.
+    /// Returns the message for the answer. As in kube-apiserver, the message does not say why a JSON patch
+    /// cannot be applied.
     pub fn message(&self) -> String {
         match self {
             PatchError::DoesNotApply { .. } | PatchError::Unsupported(_) => {
@@ -71,8 +74,8 @@ impl PatchError {
     }
 }
 
-/// Applies a merge patch (RFC 7386): merges objects, removes fields that are null, and replaces all other
-/// values.
+/// Applies a merge patch (RFC 7386): merges objects, removes the fields that are null in the patch, and
+/// replaces all other values.
 pub fn merge_patch(target: &Value, patch: &Value) -> Result<Value, PatchError> {
     let patch = match patch {
         Value::Object(patch) => patch,
@@ -113,7 +116,7 @@ fn merge_into(target: &mut Value, patch: &Map<String, Value>) {
     }
 }
 
-/// Removes null fields; list elements keep their positions.
+/// Removes the null fields of objects inside a value. List items stay.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {

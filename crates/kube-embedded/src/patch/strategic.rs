@@ -1,4 +1,4 @@
-//! Strategic merge patch: lists are merged by the merge key of their type.
+//! Applies strategic merge patches, which merge lists by the merge key in their schema.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -14,7 +14,7 @@ const SET_ORDER: &str = "$setElementOrder";
 
 type Object = Map<String, Value>;
 
-/// Applies a strategic merge patch to an object of a type.
+/// Applies a strategic merge patch to an object. `schema` is the schema of the object.
 pub fn strategic_merge(
     schema: &Schema,
     target: &Value,
@@ -92,7 +92,7 @@ fn directive_field<'a>(key: &'a str, prefix: &str, what: &str) -> Result<&'a str
         .ok_or_else(|| malformed(what))
 }
 
-/// Removes the fields of a union that `$retainKeys` does not name.
+/// Removes the fields that the directive `$retainKeys` does not list.
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let Some(directive) = patch.remove(RETAIN_KEYS) else {
         return Ok(());
@@ -116,7 +116,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchErr
     Ok(())
 }
 
-/// Merges the lists for which the patch has a `$setElementOrder`.
+/// Merges the lists for which the patch contains the directive `$setElementOrder`.
 fn order_lists(ty: Type<'_>, original: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let keys: Vec<String> = patch
         .keys()
@@ -161,7 +161,7 @@ fn order_lists(ty: Type<'_>, original: &mut Object, patch: &mut Object) -> Resul
     Ok(())
 }
 
-/// Checks that the elements of a patch are in the order of its `$setElementOrder`.
+/// Checks that the items of a patch are in the order of its `$setElementOrder`.
 fn check_order(
     items: &[Value],
     order: &[Value],
@@ -191,7 +191,8 @@ fn check_order(
     Ok(())
 }
 
-/// Returns the identity of an element: its merge key, or the element itself if the list has no merge key.
+/// Returns the value that identifies a list item: the value of its merge key, or the item itself if the list
+/// has no merge key.
 fn identity<'a>(item: &'a Value, merge_key: Option<&str>) -> Result<&'a Value, PatchError> {
     match merge_key {
         None => Ok(item),
@@ -253,7 +254,8 @@ fn merge_lists(
     arrange(merged, &new, &before, Some(&key))
 }
 
-/// Executes the elements of a patch that are directives.
+/// Executes the list items that are directives. Returns the changed old list and the new items that are not
+/// directives.
 fn special_elements(
     mut old: Vec<Value>,
     new: Vec<Value>,
@@ -293,8 +295,7 @@ fn special_elements(
     })
 }
 
-/// Returns whether all elements are objects. Lists with elements of different types, and lists of lists, are an
-/// error.
+/// Returns whether all items are objects. Fails for items of different types and for lists of lists.
 fn uniform(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
     let mut kinds = old.iter().chain(new).map(|v| match v {
         Value::Object(_) => 'o',
@@ -320,8 +321,8 @@ fn uniform(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
     Ok(first == 'o')
 }
 
-/// Sorts a merged list. The elements of `order` take that order. Each other element comes before the first of them
-/// that is behind it in the live list; an element that is not in the live list comes last.
+/// Sorts a merged list. The items in `order` get that order. Each other item comes before the first of them
+/// that follows it in the live list. Items that are not in the live list come last.
 fn arrange(
     merged: Vec<Value>,
     order: &[Value],
@@ -329,7 +330,7 @@ fn arrange(
     key: Option<&str>,
 ) -> Result<Vec<Value>, PatchError> {
     let (in_order, in_live) = (places(order, key), places(live, key));
-    // (position in the patch, position in the live list, element)
+    // Each entry has the position in `order`, the position in the live list, and the item.
     let mut named: Vec<(usize, Option<usize>, Value)> = Vec::new();
     let mut rest: Vec<(Option<usize>, Value)> = Vec::new();
     for item in merged {
@@ -357,7 +358,7 @@ fn arrange(
     Ok(out)
 }
 
-/// Returns the first position of each element of a list, by the identity of the element.
+/// Returns the first position of each list item; the keys identify the items.
 fn places(list: &[Value], key: Option<&str>) -> HashMap<String, usize> {
     let mut found = HashMap::with_capacity(list.len());
     for (at, item) in list.iter().enumerate() {
@@ -368,7 +369,8 @@ fn places(list: &[Value], key: Option<&str>) -> HashMap<String, usize> {
     found
 }
 
-/// Removes directives from a value that is new to the object.
+/// Removes the directives from a value that is added to the object. Returns None if the value itself is a
+/// directive.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) => {
@@ -387,7 +389,7 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
-/// Formats a value like `%v` in Go.
+/// Formats a value as Go's `%v` does.
 fn go_print(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),

@@ -1,8 +1,8 @@
-//! Decodes protobuf request bodies into JSON.
+//! Decodes protobuf request bodies to JSON.
 //!
-//! Go's typed clients send built-in kinds only as protobuf, without a fallback, but accept JSON answers. So this
-//! module decodes protobuf, and no code encodes it. The Go program of the conformance suite writes `wire.json`,
-//! the table of the message types and their fields.
+//! Go's typed clients send built-in kinds only as protobuf, without a fallback, but they accept JSON answers.
+//! This module therefore only decodes protobuf. A Go program of the conformance suite generates `wire.json`,
+//! the table of message types and their fields.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,15 +11,15 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The media type of Kubernetes protobuf.
+/// The media type of protobuf bodies in Kubernetes.
 pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// The first bytes of every Kubernetes protobuf message.
+/// The first bytes of every protobuf body in Kubernetes.
 const MAGIC: &[u8] = b"k8s\0";
-/// The largest nesting depth of messages; only schemas nest deeply.
+/// The largest nesting depth of messages. Only the schemas of CRDs are nested deeply.
 const DEPTH: usize = 100;
 
-/// The reason why a body cannot be decoded.
+/// The reason why a protobuf body cannot be decoded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unreadable {
     #[error(
@@ -53,15 +53,15 @@ struct Field {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// The field is always in the message, and always in JSON.
+    /// The message always contains the field, and JSON does too.
     Always,
-    /// The field is always in the message; in JSON only if it is not zero.
+    /// The message always contains the field; JSON contains it only if it is not zero.
     UnlessZero,
-    /// The field is in the message only if it was set.
+    /// The message contains the field only if it was set.
     Pointer,
     List,
     Map,
-    /// The fields of this message become fields of the enclosing object.
+    /// The fields of the inner message become fields of the enclosing JSON object.
     Inline,
 }
 
@@ -134,7 +134,7 @@ fn field(line: &str) -> Option<(u64, Field)> {
     Some((number.parse().ok()?, Field { name, shape, kind }))
 }
 
-/// Decodes a request body into a JSON object.
+/// Decodes a protobuf request body to a JSON object.
 pub(super) fn decode(body: &[u8]) -> Result<Value, Unreadable> {
     let body = body.strip_prefix(MAGIC).ok_or(Unreadable::NoMagic)?;
     let envelope = collect(body)?;
@@ -149,7 +149,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, Unreadable> {
     let known = TYPES
         .kinds
         .get(&format!("{api_version} {kind}"))
-        // Options are the same in every API group.
+        // The types of delete options and other options are the same in every API group.
         .or_else(|| TYPES.kinds.get(&kind));
     let Some(name) = known else {
         return Err(Unreadable::UnknownKind(api_version, kind));
@@ -161,7 +161,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, Unreadable> {
     Ok(object.into())
 }
 
-/// The value of one field of a message, not decoded yet.
+/// The undecoded value of one field of a message.
 #[derive(Clone, Copy)]
 enum Piece<'a> {
     Varint(u64),
@@ -190,7 +190,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Splits a message into its fields, in order.
+/// Splits a message into its fields, in their order.
 fn collect(mut rest: &[u8]) -> Result<Vec<(u64, Piece<'_>)>, Unreadable> {
     let mut found = Vec::new();
     while !rest.is_empty() {
@@ -236,7 +236,8 @@ fn fixed<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Unreadable> {
     Ok(*bytes)
 }
 
-/// Returns the last field with this number; protobuf ignores the earlier fields with the same number.
+/// Returns the last field with a number; in protobuf, a later field replaces an earlier field with the same
+/// number.
 fn last<'a>(pieces: &[(u64, Piece<'a>)], number: u64) -> Option<Piece<'a>> {
     pieces
         .iter()
@@ -254,7 +255,7 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>,
         return Ok(object);
     };
     for (number, piece) in collect(bytes)? {
-        // Fields of a newer client are ignored, as on a real server.
+        // As in kube-apiserver, unknown fields of a newer client are ignored.
         let Some(field) = fields.get(&number) else {
             continue;
         };
@@ -297,7 +298,7 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>,
     Ok(object)
 }
 
-/// Decodes one item of a list, or several numbers that are packed into one field.
+/// Decodes one list item, or several numbers that one packed field contains.
 fn items_of(kind: &Kind, piece: Piece<'_>, depth: usize) -> Result<Vec<Value>, Unreadable> {
     match (kind, piece) {
         (Kind::Int | Kind::Bool, Piece::Bytes(mut rest)) => {
@@ -327,7 +328,7 @@ fn read(kind: &Kind, piece: Piece<'_>, depth: usize) -> Result<Value, Unreadable
         Kind::Text => piece.text()?.into(),
         Kind::Bytes => BASE64_STANDARD.encode(piece.bytes()?).into(),
         Kind::Bool => (piece.number()? != 0).into(),
-        // Negative numbers are sent in two's complement.
+        // Negative numbers are encoded in two's complement.
         Kind::Int => piece.number()?.cast_signed().into(),
         Kind::Double => f64::from_bits(piece.number()?).into(),
         Kind::Texts => texts(piece, 1)?,
@@ -390,7 +391,7 @@ fn texts(piece: Piece<'_>, wanted: u64) -> Result<Value, Unreadable> {
         .collect()
 }
 
-/// Decodes a time. The start of the epoch means that no time is set, and becomes null.
+/// Decodes a time. Zero seconds and nanoseconds mean that the time is not set; the result is then null.
 fn time(piece: Piece<'_>, format: &str) -> Result<Value, Unreadable> {
     let pieces = collect(piece.bytes()?)?;
     let number = |at| last(&pieces, at).map_or(Ok(0), Piece::number);

@@ -1,4 +1,4 @@
-//! Fills in the defaults of an object.
+//! Sets the defaults of a schema in an object.
 
 use kube_values::quantity;
 use serde_json::{Map, Value};
@@ -64,7 +64,7 @@ pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
     }
 }
 
-/// Fills in the defaults below a value, and brings a quantity into its canonical form.
+/// Sets the defaults inside a value, and converts a quantity to its canonical form.
 fn fill_in(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
     if value.is_object() || value.is_array() {
         fill(flavor, ty, value);
@@ -80,7 +80,7 @@ fn fill_in(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
     }
 }
 
-/// Returns whether a null is kept: free-form JSON in a Go type keeps its nulls.
+/// Returns whether a null value is kept. Free-form JSON in a Go type keeps its nulls.
 fn keeps_null(flavor: Flavor, ty: Type<'_>) -> bool {
     flavor == Flavor::BuiltIn
         && ty
@@ -88,15 +88,15 @@ fn keeps_null(flavor: Flavor, ty: Type<'_>) -> bool {
             .is_some_and(|n| matches!(n.kind, Kind::Any | Kind::Opaque))
 }
 
-/// Returns whether Go leaves a field out of its JSON: an empty optional list or map, or a zero value whose field
-/// is not a pointer.
+/// Returns whether Go omits a field when it writes JSON: an empty optional list or map, or a zero value whose
+/// field is not a pointer.
 fn is_omitted(ty: Type<'_>, key: &str, value: &Value) -> bool {
     let Some(node) = ty.node() else { return false };
     let Some(slot) = node.properties.get(key) else {
         return false;
     };
-    // An empty managedFields list asks to remove all owners, and `apply` handles it; in a custom resource it
-    // means nothing.
+    // A client sends an empty managedFields list to remove all owners; `apply` handles it. In a custom
+    // resource, an empty list has no effect.
     let owners = key == "managedFields" && node.name.is_some();
     let optional = !owners && !node.rules.required.iter().any(|r| r == key);
     match value {

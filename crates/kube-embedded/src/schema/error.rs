@@ -1,4 +1,4 @@
-//! Field errors: their reasons, and the server's messages.
+//! The errors in fields of an object, with kube-apiserver's reasons and messages.
 
 use std::fmt::Display;
 
@@ -11,9 +11,9 @@ use super::go::{go_json, quoted, shown};
 pub struct FieldError {
     /// The path of the field, such as `spec.list[0].name`.
     pub path: String,
-    /// The reason, as in `status.details.causes[].reason`.
+    /// The kind of the error, for `status.details.causes[].reason`.
     pub reason: Reason,
-    /// The text for `status.details.causes[].message`.
+    /// The text of the error, for `status.details.causes[].message`.
     pub message: String,
 }
 
@@ -32,20 +32,20 @@ pub enum Reason {
     FieldValueInvalid,
     /// A value has the wrong type.
     FieldValueTypeInvalid,
-    /// A value is not one of the allowed ones.
+    /// A value is not one of the allowed values.
     FieldValueNotSupported,
-    /// A key or an element appears twice.
+    /// A key or a list item occurs twice.
     FieldValueDuplicate,
     /// A string is too long.
     FieldValueTooLong,
     /// A list or a map has too many entries.
     FieldValueTooMany,
-    /// A value may not be set here.
+    /// A value must not be set in this field.
     FieldValueForbidden,
 }
 
 impl Reason {
-    /// Returns the name of the reason in the API.
+    /// Returns the name of the reason in the Kubernetes API.
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::FieldValueRequired => "FieldValueRequired",
@@ -80,7 +80,7 @@ impl FieldError {
         FieldError::new(path, Reason::FieldValueInvalid, message)
     }
 
-    /// Builds the error for a missing required field.
+    /// Creates the error for a missing required field. `detail` can be empty.
     pub fn required(path: impl Display, detail: &str) -> FieldError {
         let message = if detail.is_empty() {
             "Required value".to_owned()

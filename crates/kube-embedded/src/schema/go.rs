@@ -1,8 +1,8 @@
-//! Values in messages, as Go prints them.
+//! Formats values for messages as Go does.
 
 use serde_json::Value;
 
-/// Formats a value for a field error: like `%v` or `%q` in Go, or as JSON.
+/// Formats a value for a field error: as Go's `%v` or `%q`, or as JSON.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -15,7 +15,7 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// Formats JSON like Go, which escapes characters that are special in HTML.
+/// Formats JSON as Go does: characters that are special in HTML are escaped.
 pub(super) fn go_json(value: &Value) -> String {
     value
         .to_string()
@@ -24,7 +24,7 @@ pub(super) fn go_json(value: &Value) -> String {
         .replace('&', "\\u0026")
 }
 
-/// Formats a string like `%q` in Go.
+/// Formats a string as Go's `%q` does.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -52,7 +52,7 @@ pub(super) fn quoted(text: &str) -> String {
     out
 }
 
-/// Formats a float like `%v` in Go.
+/// Formats a float as Go's `%v` does.
 pub(super) fn go_float(float: f64) -> String {
     let magnitude = float.abs();
     if magnitude != 0.0 && !(1e-4..1e21).contains(&magnitude) {

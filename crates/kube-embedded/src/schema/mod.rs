@@ -1,8 +1,8 @@
-//! The types of objects, and the one schema walker that all other features use.
+//! The schemas of objects, and the walk through a schema and an object that all other features use.
 //!
-//! A [`Schema`] comes from a CRD's OpenAPI v3 or from the table of built-in kinds. Defaults, pruning,
-//! validation, strategic merge and server-side apply all use [`Type`] to descend, so they agree on which
-//! lists are sets.
+//! A [`Schema`] is made from a CRD's OpenAPI v3 schema or from the table of built-in kinds. Defaults,
+//! pruning, validation, strategic merge and server-side apply all use [`Type`] to find the type of a value,
+//! so they agree on how list items are identified.
 //!
 //! This module does not evaluate CEL rules (`admission` does) and does not know HTTP.
 
@@ -30,48 +30,50 @@ use kube_values::limit::{Bound, Count};
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 
-/// The type of one kind, with the types that it refers to.
+/// The schema of one kind, with all types that it refers to.
 #[derive(Debug, Clone)]
 pub struct Schema {
     types: Arc<Types>,
     root: Slot,
 }
 
-/// The rules that a schema follows where the rules of CRDs and of built-in kinds differ.
+/// The source of a schema. The behaviour for CRDs and for built-in kinds differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavor {
-    /// A structural schema of a CRD.
+    /// The structural schema of a CRD.
     Custom,
-    /// A Go type: unknown nulls are removed, structs are always printed, a wrong type is a decode error.
+    /// A Go type of Kubernetes: nulls in unknown fields are removed, structs are always printed, and a wrong
+    /// type is a decoding error.
     BuiltIn,
 }
 
-/// The types of one source. They refer to each other by index, so that they can be recursive.
+/// The types of one CRD schema, or of all built-in kinds. They refer to each other by index, so that they can
+/// be recursive.
 #[derive(Debug)]
 pub(crate) struct Types {
     pub(crate) flavor: Flavor,
     nodes: Vec<Node>,
 }
 
-/// One use of a type: a property, the items of a list, the values of a map.
+/// One use of a type: for a property, for the items of a list or for the values of a map.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slot {
     node: usize,
-    /// The default in the schema. It also replaces a missing key of an element in a list map.
+    /// The default value in the schema. It also replaces a missing key of an item in a list map.
     pub(crate) default: Option<Value>,
-    /// The value that the server fills in if the field is missing; None if the field stays missing.
+    /// The value that the defaults set if the field is missing; None if the field stays missing.
     pub(crate) fill: Option<Value>,
     pub(crate) nullable: bool,
     /// Whether Go omits the field if it is zero or empty.
     omit_zero: bool,
     /// Whether Go prints null if the field is not set.
     pub(crate) print_null: bool,
-    /// Whether a map has one owner as a whole; None if the type of the map decides.
+    /// Whether server-side apply tracks one owner for a map as a whole; None if the type of the map decides.
     atomic: Option<bool>,
     pub(crate) merge: Merge,
 }
 
-/// How a strategic merge patch treats a field.
+/// The strategic merge patch settings of a field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Merge {
     pub(crate) merge: bool,
@@ -79,8 +81,8 @@ pub(crate) struct Merge {
     pub(crate) key: Option<String>,
 }
 
-/// The way in which the elements of a list are identified: not at all, by their value, or by the values of these
-/// keys.
+/// How the items of a list are identified: atomic lists do not identify them, sets use the value, list maps
+/// use the values of these keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ListKind {
     #[default]
@@ -89,7 +91,7 @@ pub(crate) enum ListKind {
     Map(Vec<String>),
 }
 
-/// The type of the keys that `properties` does not name.
+/// The type of map keys that are not in `properties`.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Additional {
     #[default]
@@ -98,7 +100,7 @@ pub(crate) enum Additional {
     Typed(Box<Slot>),
 }
 
-/// The JSON type that a node accepts.
+/// The JSON type of the values that a node accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     #[default]
@@ -111,14 +113,14 @@ pub(crate) enum Kind {
     Boolean,
     IntOrString,
     Quantity,
-    /// Any value, owned as a whole (`RawExtension`).
+    /// Any value; server-side apply tracks one owner for it as a whole (`RawExtension`).
     Opaque,
 }
 
-/// A type of the schema.
+/// One type of a schema.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
-    /// The name of the definition; None for types of a CRD.
+    /// The name of the definition in OpenAPI; None for types of a CRD.
     pub(crate) name: Option<String>,
     pub(crate) kind: Kind,
     pub(crate) format: Option<String>,
@@ -127,15 +129,15 @@ pub(crate) struct Node {
     pub(crate) items: Option<Box<Slot>>,
     pub(crate) list: ListKind,
     atomic: bool,
-    /// Whether pruning keeps unknown keys.
+    /// Whether pruning keeps keys that the schema does not declare.
     preserve: bool,
-    /// Whether server-side apply deduces the types of unknown keys. A type inherits this from an enclosing type
-    /// that keeps unknown keys.
+    /// Whether server-side apply deduces the types of unknown keys. A type inherits this from an enclosing
+    /// type that keeps unknown keys.
     open: bool,
     embedded: bool,
-    /// Whether the server decodes values of this type into a Go type, which omits empty fields.
+    /// Whether kube-apiserver decodes the values into a Go type, which omits empty fields.
     go: bool,
-    /// The rules of a CRD for `metadata` (only names), in addition to the type of `metadata`.
+    /// The rules of a CRD for the `name` in `metadata`, in addition to the type of `metadata`.
     metadata_rules: Option<Box<Slot>>,
     rules: Rules,
     steps: Vec<DefaultStep>,
@@ -143,7 +145,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Returns the declared fields: the name, the use of a type, and whether the field is required.
+    /// Returns the declared fields: the name, the slot with the type, and whether the field is required.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &Slot, bool)> {
         self.properties
             .iter()
@@ -151,18 +153,18 @@ impl Node {
     }
 }
 
-/// A default that code computes; it runs before the defaults of the fields.
+/// A function that sets defaults of an object. It runs before the defaults of the fields.
 pub(crate) type Hook = fn(&mut Map<String, Value>);
 
-/// Defaults of an object that depend on the object's own fields.
+/// The defaults of an object that depend on other fields of the object.
 #[derive(Debug, Clone)]
 pub(crate) struct DefaultStep {
-    /// The condition: these fields have these values; null means that the field is missing.
+    /// The condition: the fields have these values; null means that a field is missing.
     pub(crate) when: Map<String, Value>,
     pub(crate) set: Map<String, Value>,
 }
 
-/// The rules for a value besides its type.
+/// The rules for a value in addition to its type.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     required: Vec<String>,
@@ -182,14 +184,15 @@ pub(crate) struct Rules {
     not: Option<Box<Slot>>,
 }
 
-/// The type of a value, found by walking the schema and the value together.
+/// The type of a value, found by walking through the schema and the object together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Type<'a> {
-    /// Declared in the schema.
+    /// The schema declares the value.
     Known(&'a Types, &'a Slot),
-    /// Not declared but allowed: maps are owned by field, lists as a whole.
+    /// The schema does not declare the value but allows it. Server-side apply tracks owners for each field of
+    /// a map, and one owner for a list as a whole.
     Deduced,
-    /// Not declared and owned as a whole.
+    /// The schema does not declare the value. Server-side apply tracks one owner for it as a whole.
     Opaque,
 }
 
@@ -215,12 +218,12 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns whether `properties` names this key.
+    /// Returns whether `properties` contains a key.
     pub(crate) fn declares(self, key: &str) -> bool {
         self.node().is_some_and(|n| n.properties.contains_key(key))
     }
 
-    /// Returns the type of a field; None if the schema does not allow the field.
+    /// Returns the type of the value of a key; None if the schema does not allow the key.
     pub(crate) fn field(self, key: &str) -> Option<Type<'a>> {
         let Some(node) = self.node() else {
             return Some(self);
@@ -236,7 +239,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns the type of the elements of a list.
+    /// Returns the type of the items of a list.
     pub(crate) fn items(self) -> Type<'a> {
         match self.node() {
             Some(node) => match &node.items {
@@ -247,7 +250,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns whether a map of this type is owned as a whole.
+    /// Returns whether server-side apply tracks one owner for a map of this type as a whole.
     pub(crate) fn atomic_map(self) -> bool {
         match self {
             Type::Deduced => false,
@@ -259,8 +262,8 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns how the elements of a list of this type are identified, and so whether they have owners of their
-    /// own.
+    /// Returns how the items of a list of this type are identified. Only identified items can have different
+    /// owners.
     pub(crate) fn list_kind(self) -> &'a ListKind {
         static ATOMIC: ListKind = ListKind::Atomic;
         self.node().map_or(&ATOMIC, |n| &n.list)
@@ -272,24 +275,24 @@ impl<'a> Type<'a> {
 }
 
 impl Schema {
-    /// Parses the schema of a CRD; its root gets apiVersion, kind and metadata.
+    /// Parses the schema of a CRD. The root also gets apiVersion, kind and metadata.
     pub fn from_openapi(v: &Value) -> Result<Schema, SchemaError> {
         parse::custom(v)
     }
 
-    /// Parses a part of a CRD's schema; values of this part have no apiVersion, kind and metadata.
+    /// Parses a part of a CRD's schema. Values of this part have no apiVersion, kind and metadata.
     pub(crate) fn part(v: &Value) -> Result<Schema, SchemaError> {
         parse::part(v)
     }
 
-    /// Returns a schema without declared fields: every field is kept and has its own owner.
+    /// Returns a schema without declared fields, which keeps every field and tracks its owners separately.
     pub fn open() -> Schema {
         let open =
             serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         parse::custom(&open).expect("BUG: the open schema is well formed")
     }
 
-    /// Returns the schema of one node in a shared set of types.
+    /// Returns the schema whose root is one node of a shared set of types.
     pub(crate) fn of(types: Arc<Types>, node: usize) -> Schema {
         Schema {
             types,
@@ -304,40 +307,42 @@ impl Schema {
         Type::Known(&self.types, &self.root)
     }
 
-    /// Returns whether this is a built-in kind, for which a wrong type is a decode error.
+    /// Returns whether the schema describes a built-in kind, for which a wrong type is a decoding error.
     pub fn is_built_in(&self) -> bool {
         self.types.flavor == Flavor::BuiltIn
     }
 
-    /// Fills in the defaults, as the server does before it validates and stores.
+    /// Sets the defaults in an object. kube-apiserver does this before it validates and stores an object.
     pub fn fill_defaults(&self, object: &mut Value) {
         defaults::fill(self.types.flavor, self.root(), object);
     }
 
-    /// Removes the fields that are not in the schema, and returns their paths.
+    /// Removes the fields that the schema does not allow, and returns their paths.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(self.root(), object)
     }
 
-    /// Returns the errors of an object, with the messages of the server.
+    /// Returns the validation errors of an object, with the messages of kube-apiserver.
     pub fn validate(&self, object: &Value) -> Vec<FieldError> {
         validate::validate(self, object, None)
     }
 
-    /// Returns the errors of an object that replaces `old`; unchanged values cause no error.
+    /// Returns the validation errors of an object that replaces `old`. A value that did not change causes no
+    /// error.
     pub fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         validate::validate(self, object, Some(old))
     }
 
-    /// Returns the error for the first value of a built-in kind that Go's decoder would refuse; empty if there is
-    /// none.
+    /// Returns the first error that Go's JSON decoder would report for an object of a built-in kind; empty if
+    /// there is no error.
     pub fn type_errors(&self, object: &Value) -> Vec<FieldError> {
         decode::type_errors(self.root(), object)
     }
 }
 
 impl Types {
-    /// Parses definitions that refer to each other. The map gives the index of the node of each definition.
+    /// Parses the OpenAPI definitions of built-in kinds, which refer to each other. The map contains the node
+    /// index of each definition.
     pub(crate) fn from_definitions(
         definitions: &Map<String, Value>,
     ) -> Result<(Types, BTreeMap<String, usize>), SchemaError> {
@@ -350,7 +355,8 @@ impl Types {
         }
     }
 
-    /// Sets which fields Go omits when they are zero, and which it prints as null or as zero.
+    /// Sets which fields of a type Go omits when they are zero, and which fields it prints as null or as a
+    /// zero value.
     pub(crate) fn print_zeros(
         &mut self,
         node: usize,

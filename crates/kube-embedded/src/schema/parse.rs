@@ -11,38 +11,38 @@ use super::{Additional, Flavor, Kind, ListKind, Merge, Node, Rules, Schema, Slot
 /// The reason why a schema cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// A schema is not an object.
+    /// A value where a schema is expected is not an object.
     #[error("{path}: a schema must be an object; write `type: object` or remove it")]
     NotAnObject {
-        /// The path in the schema.
+        /// The path of the value in the schema.
         path: String,
     },
-    /// A type that OpenAPI does not have.
+    /// A type does not exist in OpenAPI.
     #[error(
         "{path}: type {found:?} is unknown; use object, array, string, integer, number or boolean"
     )]
     UnknownType {
-        /// The path in the schema.
+        /// The path of the value in the schema.
         path: String,
         /// The unknown type name.
         found: String,
     },
-    /// A pattern that is not a regular expression.
+    /// A pattern is not a valid regular expression.
     #[error("{path}: pattern {pattern:?} does not compile: {why}")]
     Pattern {
-        /// The path in the schema.
+        /// The path of the pattern in the schema.
         path: String,
-        /// The pattern.
+        /// The text of the pattern.
         pattern: String,
         /// The error of the regular expression compiler.
         why: String,
     },
-    /// A reference to a definition that does not exist.
+    /// A reference names a definition that does not exist.
     #[error("{path}: {reference:?} refers to no definition")]
     Reference {
-        /// The path in the schema.
+        /// The path of the reference in the schema.
         path: String,
-        /// The reference.
+        /// The text of the reference.
         reference: String,
     },
 }
@@ -54,7 +54,7 @@ struct Parser {
     object_meta: Option<usize>,
 }
 
-/// Returns the schema of `metadata`; a test compares it with the table of built-in kinds.
+/// Returns the schema of `metadata`. A test compares it with the table of built-in kinds.
 pub(super) fn object_meta() -> Value {
     let text = json!({"type": "string"});
     let texts =
@@ -104,7 +104,7 @@ pub(super) fn custom(v: &Value) -> Result<Schema, SchemaError> {
     }
     let mut root = parser.slot(&root, "", false)?;
     // The root is a resource even without `x-kubernetes-embedded-resource`. The caller checks the kind of the
-    // root, so the root is not checked as an embedded resource.
+    // root, so the root is not checked like an embedded resource.
     if let Some(node) = parser.nodes.get_mut(root.node) {
         node.embedded = false;
     }
@@ -203,7 +203,7 @@ impl Parser {
         }
     }
 
-    /// Parses one use of a type: a reference with attributes of its own, or an inline type.
+    /// Parses one use of a type: a reference with additional attributes, or an inline type.
     fn slot(&mut self, v: &Value, path: &str, open: bool) -> Result<Slot, SchemaError> {
         let map = v.as_object().ok_or_else(|| SchemaError::NotAnObject {
             path: path.to_owned(),
@@ -292,7 +292,7 @@ impl Parser {
             Some(typed @ Value::Object(_)) => {
                 Additional::Typed(Box::new(self.slot(typed, &join(path, "*"), open)?))
             }
-            // A Go map with values of any type has a schema that declares nothing.
+            // The schema of a Go map with values of any type declares no fields.
             _ if self.flavor == Flavor::BuiltIn
                 && node.properties.is_empty()
                 && matches!(kind, Kind::Object | Kind::Any) =>
@@ -307,7 +307,7 @@ impl Parser {
         if embedded {
             self.resource(&mut node)?;
         }
-        // For apply, an object without properties may contain any field.
+        // For server-side apply, an object without properties may contain any field.
         if node.properties.is_empty()
             && matches!(node.additional, Additional::None)
             && !node.rules.closed
@@ -317,7 +317,7 @@ impl Parser {
         Ok(node)
     }
 
-    /// Adds the fields that every resource has.
+    /// Adds apiVersion, kind and metadata, which every resource has.
     fn resource(&mut self, node: &mut Node) -> Result<(), SchemaError> {
         let meta = match self.object_meta {
             Some(meta) => meta,
@@ -325,7 +325,7 @@ impl Parser {
                 let first = self.nodes.len();
                 let slot = self.slot(&object_meta(), "metadata", false)?;
                 self.object_meta = Some(slot.node);
-                // The server decodes the metadata of a custom resource into Go types too.
+                // kube-apiserver also decodes the metadata of a custom resource into Go types.
                 self.nodes.iter_mut().skip(first).for_each(|n| n.go = true);
                 if let Some(meta) = self.nodes.get_mut(slot.node) {
                     meta.properties
@@ -352,12 +352,13 @@ impl Parser {
         Ok(())
     }
 
-    /// Returns the value that Go prints for an unset field: structs always, and zero values of required fields.
+    /// Returns the value that Go prints for a field that is not set; None if Go omits the field. Go always
+    /// prints structs, and it prints the zero values of required fields.
     fn go_fill(&self, slot: &Slot, required: bool) -> Option<Value> {
         let default = slot.default.as_ref()?;
         match default {
             Value::Object(_) => {
-                // {} is the zero value of every struct, but Go omits a zero Time or prints it as null.
+                // {} is the zero value of every struct. Go omits a zero Time or prints it as null.
                 let is_time = self
                     .nodes
                     .get(slot.node)
@@ -474,7 +475,7 @@ fn list_kind(map: &Map<String, Value>) -> ListKind {
                 .unwrap_or_default(),
         ),
         Some(_) => ListKind::Atomic,
-        // Older types have only the strategic merge extensions.
+        // Older types have only the extensions for strategic merge patches.
         None => match text(map, "x-kubernetes-patch-strategy") {
             Some("merge" | "merge,retainKeys") => match text(map, "x-kubernetes-patch-merge-key") {
                 Some(key) => ListKind::Map(vec![key.to_owned()]),

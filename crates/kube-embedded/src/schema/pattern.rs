@@ -1,11 +1,12 @@
-//! Regular expressions with the syntax of Go.
+//! Compiles regular expressions with Go's syntax.
 //!
-//! In Go, `\d`, `\w`, `\s` and `\b` are ASCII, and inside brackets only `]`, `\` and ranges are special; the
-//! regex crate differs in both. A pattern that the crate cannot compile is refused with its error.
+//! In Go, `\d`, `\w`, `\s` and `\b` match only ASCII, and inside brackets only `]`, `\` and ranges are
+//! special; the regex crate differs in both. A pattern that the regex crate cannot compile is refused with
+//! its error.
 
 use regex::{Regex, RegexBuilder};
 
-/// Compiles a pattern of a schema; the size of the automaton is limited.
+/// Compiles the regular expression of a schema. The size of the compiled expression is limited.
 pub(super) fn compile(source: &str) -> Result<Regex, String> {
     RegexBuilder::new(&translate(source))
         .size_limit(4 << 20)
@@ -46,7 +47,7 @@ fn translate(source: &str) -> String {
                 }
             }
             '[' if chars.peek() == Some(&':') => {
-                // A POSIX class is copied up to its closing bracket.
+                // A POSIX class, such as `[:alpha:]`, is copied up to its closing bracket.
                 out.push('[');
                 for c in chars.by_ref() {
                     out.push(c);

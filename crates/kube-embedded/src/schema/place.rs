@@ -1,15 +1,16 @@
-//! The path of a value in an object.
+//! The path of a value in an object, for error messages.
 
 use std::fmt;
 
-/// The path of a value, as a linked list. It becomes text only for an error, because most values are valid.
+/// The path of a value, as a linked list. It is converted to text only for an error message, because most
+/// values are valid.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
     /// The object itself.
     Root,
     /// A field of an object, shown as `spec.name`.
     Field(&'a Place<'a>, &'a str),
-    /// The value of a map key, shown as `spec.name`, or `.name` at the root.
+    /// The value of a map key, shown as `spec.name`; at the root, it is shown as `.name`.
     Member(&'a Place<'a>, &'a str),
     /// The value of a map key, shown as `spec[name]`.
     Key(&'a Place<'a>, &'a str),

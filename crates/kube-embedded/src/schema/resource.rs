@@ -1,4 +1,4 @@
-//! Checks that are not in OpenAPI: embedded resources, duplicate list elements, and the few checks of
+//! Validation that OpenAPI does not express: embedded resources, duplicate list items, and some rules of
 //! built-in kinds.
 
 use serde_json::Value;
@@ -7,7 +7,8 @@ use super::error::FieldError;
 use super::place::Place;
 use super::{Additional, ListKind, Type};
 
-/// Calls `each` for the fields, map values or items directly inside a value, if the schema gives them a type.
+/// Calls `each` for the fields, map values or list items directly inside a value whose type the schema
+/// declares.
 fn descend(
     ty: Type<'_>,
     value: &Value,
@@ -34,7 +35,8 @@ fn descend(
     }
 }
 
-/// Returns the error in the apiVersion or the kind of a resource; None if it is valid.
+/// Returns the error in the apiVersion or kind of an embedded resource; None if the value is valid. `key` is
+/// `apiVersion` or `kind`.
 fn wrong_type_name(key: &str, text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("must not be empty".to_owned());
@@ -52,7 +54,7 @@ fn wrong_type_name(key: &str, text: &str) -> Option<String> {
     })
 }
 
-/// Checks that embedded resources have an apiVersion and a kind.
+/// Checks that embedded resources have a valid apiVersion and kind.
 pub(super) fn embedded(
     ty: Type<'_>,
     value: &Value,
@@ -76,7 +78,7 @@ pub(super) fn embedded(
     });
 }
 
-/// Checks that sets and list maps contain each element only once.
+/// Checks that sets and list maps contain no item twice.
 pub(super) fn lists(ty: Type<'_>, value: &Value, path: &Place<'_>, errors: &mut Vec<FieldError>) {
     let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
     match ty.list_kind() {
@@ -103,7 +105,7 @@ pub(super) fn lists(ty: Type<'_>, value: &Value, path: &Place<'_>, errors: &mut 
     });
 }
 
-/// Reports the second occurrence of each value that occurs more than once.
+/// Adds an error for each value that occurs more than once.
 fn repeated(values: impl Iterator<Item = Value>, path: &Place<'_>, errors: &mut Vec<FieldError>) {
     let mut seen: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
     for (index, value) in values.enumerate() {
@@ -115,7 +117,8 @@ fn repeated(values: impl Iterator<Item = Value>, path: &Place<'_>, errors: &mut 
     }
 }
 
-/// Checks a built-in kind, without its status (controllers write it) and its metadata (checked elsewhere).
+/// Validates an object of a built-in kind, except its status, which controllers write, and its metadata,
+/// which other code checks.
 pub(super) fn built_in(
     ty: Type<'_>,
     value: &Value,
@@ -125,7 +128,8 @@ pub(super) fn built_in(
     let Some(node) = ty.node() else { return };
     match value {
         Value::Object(map) => {
-            // Go requires names to be set; required lists, structs and the `value` of a header may be empty.
+            // In Go, a required name must not be empty; required lists, structs and the `value` of a header
+            // may be empty.
             for key in node.rules.required.iter().filter(|k| *k != "value") {
                 let text = node
                     .properties

@@ -1,8 +1,8 @@
-//! Validates an object, with the messages of the server.
+//! Validates an object, with the messages of kube-apiserver.
 //!
-//! For a CRD, the errors have the order and the messages of the API server's OpenAPI validator, including the
-//! errors without a field (`<nil>`). For built-in kinds, the server validates in Go code; this module checks
-//! only missing required fields and enums, whose messages are the same.
+//! For a custom resource, the errors have the order and the messages of kube-apiserver's OpenAPI validator,
+//! including the errors without a field (`<nil>`). For built-in kinds, kube-apiserver validates in Go code;
+//! this module checks only required fields and enums, with the same messages.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -16,12 +16,12 @@ use super::go::{go_float, quoted};
 use super::place::Place;
 use super::{Additional, Flavor, Kind, ListKind, Node, Rules, Schema, Type, resource};
 
-/// The limit on the total size of the errors of one object, in bytes: in a long list of wrong values, every
-/// element would cause an error.
+/// The limit on the total size of the errors of one object, in bytes. It is necessary because every item of a
+/// long list can cause an error.
 const MOST_BYTES: usize = 256 << 10;
 
-/// The errors, and the number of checks. For a failed `anyOf`, the errors of the alternative with the most
-/// checks are reported.
+/// The errors of a value, and the number of checks that were made. For a failed `anyOf`, the errors of the
+/// alternative with the most checks are reported.
 #[derive(Default)]
 struct Outcome {
     errors: Vec<FieldError>,
@@ -266,7 +266,7 @@ fn number(
     };
     let rules = &node.rules;
     if let Some(factor) = &rules.multiple_of {
-        // The server compares an integer with the integer part of the factor.
+        // kube-apiserver compares an integer with the integer part of the factor.
         let truncated = match factor.as_f64() {
             Some(float) if float >= 1.0 && integer.is_some() => Number::from(float as i64),
             _ => factor.clone(),
@@ -329,7 +329,7 @@ fn list(
     }
 }
 
-/// Returns the keys that identify an element of a list map, as JSON; None for elements of other lists.
+/// Returns the key values that identify an item of a list map, as JSON; None if the list is not a list map.
 fn keys_of(ty: Type<'_>, item: &Value) -> Option<String> {
     let ListKind::Map(keys) = ty.list_kind() else {
         return None;
@@ -382,7 +382,7 @@ fn object(
     for (key, slot) in &node.properties {
         let slot = match &node.metadata_rules {
             Some(rules) if key == "metadata" => rules,
-            // The rules for metadata are not part of this schema.
+            // Without `metadata_rules`, this schema has no rules for metadata.
             None if key == "metadata" && node.properties.contains_key("apiVersion") => continue,
             _ => slot,
         };

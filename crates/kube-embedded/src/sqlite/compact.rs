@@ -1,19 +1,20 @@
-//! Compaction: keeps the file within twice the size of its live data, in small steps.
+//! Compaction: removes old rows in small steps, so that the file stays within twice the size of its live
+//! data.
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::{Event, Revision, open, read};
 
-/// The approximate size of a row besides its content: columns, index entry, page headers.
+/// The approximate size of a row without its content, in bytes: columns, index entry, page headers.
 pub(super) const ROW_OVERHEAD: usize = 160;
-/// The largest number of rows that one step removes, so that a writer never waits long.
+/// The largest number of rows that one step removes. It is limited so that a writer never waits long.
 const STEP_ROWS: usize = 512;
 const STEP_BYTES: u64 = 16 << 20;
 const STEP_PAGES: u32 = 1024;
 
-/// The limit on the size of the history.
+/// The limit on the size of the history, that is, of all replaced rows.
 pub(super) struct Bounds {
-    /// Up to this number of bytes of history, nothing is compacted.
+    /// The size of the history in bytes up to which nothing is compacted.
     floor: u64,
 }
 
@@ -24,21 +25,20 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Returns whether the history is larger than half of the live data.
+    /// Returns whether the history (`dead`) is larger than the floor and larger than half of the live data.
     pub(super) fn exceeded(&self, live: u64, dead: u64) -> bool {
         dead > self.floor.max(live / 2)
     }
 
-    /// Returns the size of the history after a compaction, in bytes.
+    /// Returns the size in bytes to which a compaction reduces the history.
     fn target(&self, live: u64) -> u64 {
         self.floor.max(live / 2) / 2
     }
 }
 
-/// Runs one step of compaction, returns free pages to the file system, and returns whether more is left to
-/// do.
+/// Runs one step of compaction, and returns free pages to the file system. Returns whether more work is left.
 ///
-/// `urgent` means that writers may be waiting: the step then leaves more free pages in the file.
+/// `urgent` means that writers may be waiting. The step then leaves more free pages in the file.
 pub(super) fn tidy(
     connection: &mut Connection,
     bounds: &Bounds,
@@ -50,12 +50,12 @@ pub(super) fn tidy(
     if more {
         forget(connection, Some(bounds))?;
     }
-    // While writers wait, the file keeps more free pages for them, up to a share of its size.
+    // While writers wait, the file keeps more free pages, up to a share of its size.
     let share = if urgent { 4 } else { 8 };
     Ok(give_back(connection, share)? || more)
 }
 
-/// Removes all history, and returns the compacted revision.
+/// Removes the whole history, and returns the compacted revision.
 pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revision> {
     let newest = open::newest(connection)?;
     loop {
@@ -67,11 +67,11 @@ pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revisi
     }
 }
 
-/// Runs one step of compaction: increases the compacted revision, stores it and returns it. The steps are complete
-/// when the history is within `bounds`; without `bounds`, at the end of the log.
+/// Removes some old rows in one transaction, and returns the new compacted revision. Stops when the history
+/// is within `bounds`; without `bounds`, it continues up to the end of the log.
 fn forget(connection: &mut Connection, bounds: Option<&Bounds>) -> rusqlite::Result<Revision> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Read again under the lock, because another process may have compacted just now.
+    // The sizes are read again under the lock, because another process may have compacted the file.
     let (live, dead) = (
         read::state(&transaction, "live")?,
         read::state(&transaction, "dead")?,
@@ -129,8 +129,8 @@ fn forget(connection: &mut Connection, bounds: Option<&Bounds>) -> rusqlite::Res
     Ok(compacted)
 }
 
-/// Returns some free pages to the file system if they are more than a share of the file; returns whether it
-/// did.
+/// Returns free pages to the file system if they are more than `all / share` pages. Returns whether it did
+/// so.
 fn give_back(connection: &Connection, share: u64) -> rusqlite::Result<bool> {
     let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
     let (free, all) = (count("freelist_count")?, count("page_count")?);

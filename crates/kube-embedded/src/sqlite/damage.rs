@@ -1,4 +1,4 @@
-//! Damage of a store: its file is truncated, or its content is corrupt.
+//! Detects whether a store file is truncated or corrupt.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,7 +12,7 @@ const HEADER: usize = 100;
 /// The first bytes of every SQLite file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// The kind of damage.
+/// The damage of a store file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The end of the file is missing.
@@ -20,16 +20,16 @@ pub enum Damage {
     Truncated {
         /// The size of the file, in bytes.
         has: u64,
-        /// The size that its header gives, in bytes.
+        /// The size of the file according to its header, in bytes.
         needs: u64,
     },
-    /// The file is complete, and its content is not a valid store.
+    /// The file is complete, but its content is not a valid store.
     #[error("is corrupt")]
     Corrupt,
 }
 
 impl Damage {
-    /// Returns the damage of a file that is empty although it has a log.
+    /// Returns the damage of an empty file that has a write-ahead log.
     pub(super) fn emptied() -> Self {
         Self::Truncated {
             has: 0,
@@ -37,13 +37,13 @@ impl Damage {
         }
     }
 
-    /// Returns the damage that explains an error of SQLite; None if the error has another cause, or if the
-    /// file is not a store.
+    /// Returns the damage that explains an error of SQLite; None if the error has another cause or the file
+    /// is not a store.
     pub(super) fn of(path: &Path, cause: &Error) -> Option<Self> {
         let code = cause.sqlite_error_code();
         let is_disk = code == Some(ErrorCode::SystemIoFailure);
-        // While a log has changes, the file may be shorter than its header says: SQLite writes the header
-        // first, and a full disk stops the rest.
+        // While the write-ahead log contains changes, the file may be shorter than its header says: SQLite
+        // writes the header first, and a full disk stops the next writes.
         let log = std::fs::metadata(beside(path, "-wal"));
         if is_disk && log.is_ok_and(|log| log.len() > 0) {
             return None;
@@ -51,7 +51,7 @@ impl Damage {
         match code {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {}
             _ if is_disk => {}
-            // A value that this program cannot have written.
+            // This program never writes a value of a wrong type.
             None if is_unreadable(cause) => return Some(Self::Corrupt),
             _ => return None,
         }
@@ -68,7 +68,7 @@ impl Damage {
         read.filter(|damage| !is_disk || *damage != Self::Corrupt)
     }
 
-    /// Compares the size of a file with the size in its header; None if the file is not a SQLite file.
+    /// Compares the size of a file in bytes with its header; None if the file is not a SQLite file.
     fn of_header(header: &[u8], has: u64) -> Option<Self> {
         if !header.starts_with(MAGIC) {
             return None;
@@ -77,7 +77,7 @@ impl Damage {
             let bytes = header.get(at..at + bytes)?.iter();
             Some(bytes.fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)))
         };
-        // A page size of 65536 bytes is written as 1.
+        // In the header, 1 stands for a page size of 65536 bytes.
         let page = number(16, 2).map(|size| if size == 1 { 65_536 } else { size });
         let needs = page.zip(number(28, 4)).map(|(page, pages)| page * pages);
         match needs {
@@ -91,8 +91,8 @@ impl Damage {
     }
 }
 
-/// Returns whether a value of the file has another type or is not text, or a row that every store has is
-/// missing.
+/// Returns whether an error means that a value has a wrong type, is not text, or that a row is missing that
+/// every store has.
 fn is_unreadable(cause: &Error) -> bool {
     matches!(
         cause,

@@ -1,4 +1,4 @@
-//! Opens the file: settings, table layout, and the two threads of an open store.
+//! Opens a store file: its settings, its tables, and the two threads of an open store.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,24 +12,14 @@ use tokio::sync::{Semaphore, watch};
 
 use super::compact::Bounds;
 use super::damage::Damage;
-use super::{Inner, News, OPEN, Revision, Store, read, write};
+use super::{Inner, News, OPEN, Revision, Store, read, waiting, write};
 
-/// The SQLite application id (`bowl`), so that a foreign SQLite file is not taken for a store.
+/// The SQLite application id (`bowl`). It distinguishes a store from other SQLite files.
 pub(super) const APPLICATION: i32 = 0x626f_776c;
 const LAYOUT: i32 = 1;
 const READERS: usize = 4;
-/// How often the store checks for commits of other processes; a check takes microseconds.
+/// The interval at which the store checks for commits of other processes. A check takes microseconds.
 const TAIL: Duration = Duration::from_millis(50);
-/// How long to wait for another process's lock, and how often to try. SQLite's own waiting grows to a tenth
-/// of a second: such a waiter never gets the lock between two writes of a busy process.
-const BUSY: Duration = Duration::from_secs(20);
-const TRY: Duration = Duration::from_millis(2);
-
-/// Waits for another process's lock; returns false after [`BUSY`].
-pub(super) fn wait_for_lock(tries: i32) -> bool {
-    std::thread::sleep(TRY);
-    u128::from(tries.unsigned_abs()) < BUSY.as_millis() / TRY.as_millis()
-}
 
 /// The reason why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -37,19 +27,19 @@ pub enum OpenError {
     /// The folder of the file cannot be created.
     #[error("cannot create the folder of {path}: {cause}")]
     Folder {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The operating system's reason.
+        /// The operating system's error.
         cause: std::io::Error,
     },
-    /// The file is on a network file system.
+    /// The file is on a network file system, whose locks are not reliable.
     #[error(
         "{path} is on a network file system ({kind}), whose locks SQLite cannot trust; choose a local file"
     )]
     Network {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The file system.
+        /// The name of the file system.
         kind: &'static str,
     },
     /// The path is a directory.
@@ -58,76 +48,77 @@ pub enum OpenError {
     /// The path is a device, a pipe or a socket.
     #[error("{0} is not a regular file; name a file with --embedded=FILE")]
     NotAFile(PathBuf),
-    /// The disk has no space for the changes of the store.
+    /// The disk is full, or the file has reached a size limit.
     #[error(
         "cannot write {path}: {cause}; nothing is lost: free space on its disk, or raise the limit for the size of a file (ulimit -f)"
     )]
     NoSpace {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// SQLite's reason.
+        /// SQLite's error.
         cause: rusqlite::Error,
     },
-    /// Another program wrote the file.
+    /// The file exists and is not a store.
     #[error("{0} is not a store of the embedded API")]
     Foreign(PathBuf),
-    /// The file is a store, and its content cannot be read.
+    /// The file is a store, but its content cannot be read.
     #[error(
         "{path} {damage}; restore it from a backup, or move it away (with its -wal and -shm files) to begin with an empty store"
     )]
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The damage.
+        /// The kind of damage.
         damage: Damage,
     },
-    /// The store does not exist, and a read-only target does not create it.
+    /// The store does not exist, and read-only access does not create it.
     #[error("there is no store {0}, and this command creates none")]
     Absent(PathBuf),
-    /// The file cannot be read without writing a file next to it.
+    /// The changes in the write-ahead log cannot be read, because the folder is not writable.
     #[error(
         "cannot read {path}: its newest changes are still in {path}-wal, and nothing can be written beside it; make the folder writable, or copy the file and its -wal file elsewhere"
     )]
     Unfolded {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// A later version of this crate wrote the file.
+    /// A newer version of this crate wrote the file.
     #[error("{path} has layout {found}, and this program knows {known}: use a newer version")]
     Newer {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The layout version of the file.
         found: i32,
         /// The newest layout version that this program knows.
         known: i32,
     },
-    /// Another process holds the lock of the file for longer than this program waits.
+    /// Another process holds the lock of the file for longer than this process waits.
     #[error("{path} is locked: another process is writing to it")]
     Locked {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// SQLite returned an error.
+    /// SQLite failed for another reason.
     #[error("cannot open {path}: {cause}")]
     Sqlite {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// SQLite's reason.
+        /// SQLite's error.
         cause: rusqlite::Error,
     },
-    /// The initial objects of the store could not be written.
+    /// The initial objects of the store could not be installed.
     #[error("cannot set up {path}: {message}")]
     SetUp {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The error message.
+        /// The reason of the failed installation.
         message: String,
     },
 }
 
 impl Store {
-    /// Opens or creates the file. A second call for the same file shares the connections of the first call.
+    /// Opens or creates the file for reading and writing. A second call for the same file returns the same
+    /// store.
     pub fn open(path: &Path) -> Result<Store, OpenError> {
         let path = absolute(path)?;
         let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
@@ -141,9 +132,9 @@ impl Store {
         Ok(Store(inner))
     }
 
-    /// Opens an existing file without ever writing to it. If this process already has the store open for
-    /// writing, the connections are shared; otherwise writes fail with
-    /// [`StoreError::Closed`](super::StoreError::Closed).
+    /// Opens an existing file, and never writes to it. Writes to the store fail with
+    /// [`StoreError::Closed`](super::StoreError::Closed). If this process already has the file open for
+    /// writing, returns that store instead.
     pub fn open_readonly(path: &Path) -> Result<Store, OpenError> {
         if !path.exists() {
             return Err(OpenError::Absent(path.to_owned()));
@@ -158,22 +149,22 @@ impl Store {
     }
 }
 
-/// How the connections of a store use its file.
+/// How the connections of a store access its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// The connections read and write.
     Write,
-    /// The connections read, and see the writes of other processes.
+    /// The connections only read. They see the writes of other processes.
     Read,
-    /// The connections read a file that no process changes, without locks and without creating files next to
+    /// No process changes the file. The connections read it without locks and without creating files next to
     /// it.
     Frozen,
 }
 
-/// The visible state of a file. As long as it does not change, no process has written to the file.
+/// The state of a file in the file system. If it is unchanged, no process has written to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outside {
-    /// Whether SQLite's `-wal` and `-shm` files exist, as they do while a process has the store open.
+    /// Whether SQLite's `-wal` and `-shm` files exist. They exist while a process has the store open.
     open: bool,
     size: u64,
     modified: Option<std::time::SystemTime>,
@@ -189,7 +180,7 @@ impl Outside {
         }
     }
 
-    /// Returns the access for a reader that creates no files.
+    /// Returns how a reader that must not create files can access the file.
     pub(super) fn access(self) -> Access {
         match self.open {
             true => Access::Read,
@@ -213,7 +204,7 @@ fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
         Some(name) => folder.join(name),
         None => whole,
     };
-    // Resolves a symbolic link: SQLite keeps its log next to the real file.
+    // A symbolic link is resolved, because SQLite keeps its log next to the real file.
     let path = path.canonicalize().unwrap_or(path);
     refuse_network(&path, path.parent().unwrap_or(Path::new("/")))?;
     Ok(path)
@@ -260,10 +251,12 @@ fn refuse_network(_: &Path, _: &Path) -> Result<(), OpenError> {
 
 pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
     let failed = |cause| refused(path, cause);
+    waiting::set_file(path);
     refuse_special(path)?;
     refuse_emptied(path)?;
     make_private_file(path);
-    // The file is examined before any setting is made, because a setting would change a foreign file.
+    // The file is checked before the settings are made, because a setting would change the file of another
+    // program.
     let mut writer = bare(path, Access::Write).map_err(failed)?;
     examine(&writer, path)?;
     settle(&writer).map_err(failed)?;
@@ -274,8 +267,11 @@ pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
     let inner = inner(path, Access::Write, jobs, newest);
     let weak = Arc::downgrade(&inner);
     spawn(path, "store-writer", {
-        let weak = weak.clone();
-        Box::new(move || write::run(weak, writer, inbox, newest))
+        let (weak, file) = (weak.clone(), path.to_owned());
+        Box::new(move || {
+            waiting::set_file(&file);
+            write::run(weak, writer, inbox, newest);
+        })
     })?;
     spawn(
         path,
@@ -285,15 +281,16 @@ pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
     Ok(inner)
 }
 
-/// Opens a store for reading: nothing writes and nothing is compacted.
+/// Opens a store for reading. No thread writes to it or compacts it.
 pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
+    waiting::set_file(path);
     refuse_special(path)?;
     refuse_emptied(path)?;
     let outside = Outside::of(path);
     let (access, tail, is_store) = match examined(path, outside.access()) {
         Ok((tail, is_store)) => (outside.access(), tail, is_store),
-        // Readers share files next to the store. If SQLite cannot create them, the file is read without
-        // locks.
+        // All readers of a store use files next to it. If SQLite cannot create them, the store is read
+        // without locks.
         Err(OpenError::Sqlite { cause, .. }) if wants_to_write(&cause) => {
             let log = std::fs::metadata(beside(path, "-wal"));
             if log.is_ok_and(|log| log.len() > 0) {
@@ -309,7 +306,7 @@ pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
         return Err(OpenError::Absent(path.to_owned()));
     }
     let newest = newest(&tail).map_err(|cause| refused(path, cause))?;
-    // No thread receives jobs, so every write fails with StoreError::Closed.
+    // No thread receives jobs, so each write fails with StoreError::Closed.
     let (jobs, _) = std::sync::mpsc::channel();
     let inner = inner(path, access, jobs, newest);
     let weak = Arc::downgrade(&inner);
@@ -321,7 +318,7 @@ pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
     Ok(inner)
 }
 
-/// Refuses a path that exists and is not a regular file: a pipe would block for ever.
+/// Refuses a path that exists and is not a regular file. Opening a pipe would block without end.
 fn refuse_special(path: &Path) -> Result<(), OpenError> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(OpenError::IsFolder(path.to_owned())),
@@ -330,7 +327,8 @@ fn refuse_special(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Refuses an empty file with a log next to it: SQLite would take it for a new store and delete the log.
+/// Refuses an empty file with a write-ahead log. SQLite would treat the file as a new database and delete the
+/// log.
 fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
     let size = |path: &Path| std::fs::metadata(path).map(|file| file.len()).ok();
     let logged = size(&beside(path, "-wal")).is_some_and(|size| size > 0);
@@ -343,14 +341,14 @@ fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Opens a connection, and returns whether the file is a store of this layout.
+/// Opens a connection and checks the file. Returns false if the file is still empty.
 fn examined(path: &Path, access: Access) -> Result<(Connection, bool), OpenError> {
     let connection = connect(path, access).map_err(|cause| refused(path, cause))?;
     let is_store = examine(&connection, path)?;
     Ok((connection, is_store))
 }
 
-/// Returns whether SQLite could not create or change a file next to the store.
+/// Returns whether an error means that SQLite could not create or change a file next to the store.
 fn wants_to_write(cause: &rusqlite::Error) -> bool {
     matches!(
         cause.sqlite_error_code(),
@@ -391,7 +389,8 @@ fn spawn(path: &Path, name: &str, run: Box<dyn FnOnce() + Send>) -> Result<(), O
     })
 }
 
-/// Returns the error for a failure of SQLite: damaged content, or another cause.
+/// Converts an error of SQLite to an error about the file, and determines its cause: damage, a full disk, or
+/// a lock.
 fn refused(path: &Path, cause: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match Damage::of(&path, &cause) {
@@ -402,7 +401,7 @@ fn refused(path: &Path, cause: rusqlite::Error) -> OpenError {
     }
 }
 
-/// Returns whether another process holds the lock of the file.
+/// Returns whether an error means that another process holds the lock of the file.
 fn is_locked(cause: &rusqlite::Error) -> bool {
     matches!(
         cause.sqlite_error_code(),
@@ -410,8 +409,8 @@ fn is_locked(cause: &rusqlite::Error) -> bool {
     )
 }
 
-/// Returns whether a write failed because the disk is full or a file is too large. SQLite reports a limit for
-/// the size of a file as a disk error.
+/// Returns whether an error means that the disk is full or a file has reached a size limit. SQLite reports a
+/// size limit as a disk error.
 pub(super) fn is_no_space(cause: &rusqlite::Error) -> bool {
     let code = cause.sqlite_error().map(|error| error.extended_code);
     let writes = [
@@ -423,7 +422,7 @@ pub(super) fn is_no_space(cause: &rusqlite::Error) -> bool {
     code.is_some_and(|code| writes.contains(&code))
 }
 
-/// Creates the file for its owner only, because it contains secrets.
+/// Creates the file with access only for its owner, because a store contains secrets.
 fn make_private_file(path: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -432,11 +431,11 @@ fn make_private_file(path: &Path) {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    // For an existing file, or one that cannot be created, SQLite reports the error.
+    // If the file exists or cannot be created, nothing is to be done: SQLite reports the error later.
     drop(options.open(path));
 }
 
-/// Opens another connection, with the settings for durability and sharing.
+/// Opens a connection with the store's settings.
 pub(super) fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
     let connection = bare(path, access)?;
     match access {
@@ -459,14 +458,14 @@ fn bare(path: &Path, access: Access) -> rusqlite::Result<Connection> {
         Access::Write | Access::Read => Connection::open_with_flags(path, flags)?,
         Access::Frozen => Connection::open_with_flags(frozen(path), flags)?,
     };
-    connection.busy_handler(Some(wait_for_lock))?;
+    connection.busy_handler(Some(waiting::wait_for_lock))?;
     connection.set_prepared_statement_cache_capacity(32);
-    // SQLite plans each statement once, and not again for each bound value.
+    // With this setting, SQLite plans each statement once, and not again for other bound values.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 
-/// Returns the URI of a file that no process changes; special characters are escaped.
+/// Returns the SQLite URI of a file that no process changes, with escaped special characters.
 fn frozen(path: &Path) -> String {
     let mut address = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -480,7 +479,7 @@ fn frozen(path: &Path) -> String {
 }
 
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
-    // This setting must come before the first table.
+    // SQLite ignores this setting after the first table is created.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     use_wal(connection)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -488,10 +487,11 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")
 }
 
-/// Turns on the write-ahead log. SQLite does not wait for the lock when two processes turn it on at the same
-/// time, so this function waits.
+/// Switches the file to a write-ahead log. When two processes do this at the same time, SQLite does not wait
+/// for the lock, so this function tries again.
 fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     let begun = std::time::Instant::now();
+    let mut tries = 0_i32;
     loop {
         let mode = connection
             .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
@@ -504,18 +504,19 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
             }
             Err(cause)
                 if cause.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && begun.elapsed() < BUSY =>
+                    && begun.elapsed() < waiting::BUSY =>
             {
-                std::thread::sleep(TRY);
+                waiting::wait_for_lock(tries);
+                tries = tries.saturating_add(1);
             }
             Err(cause) => return Err(cause),
         }
     }
 }
 
-/// Returns whether the file is a store of this layout (true) or still empty (false).
+/// Returns true if the file is a store of a known layout, and false if the file is still empty.
 ///
-/// It uses one statement: between two statements, another process could create the tables.
+/// The check is one statement, because another process could create the tables between two statements.
 fn examine(connection: &Connection, path: &Path) -> Result<bool, OpenError> {
     let failed = |cause: rusqlite::Error| {
         let code = cause.sqlite_error_code();
@@ -552,8 +553,8 @@ fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     if examine(connection, path)? {
         return Ok(());
     }
-    // Two processes may create the file at the same time: the lock decides, and the second process checks
-    // again.
+    // Two processes may create the tables at the same time. The second process gets the lock later, and finds
+    // the tables.
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(failed)?;
@@ -568,7 +569,7 @@ fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
         .map_err(failed)
 }
 
-/// `meta` comes before `rest`, and both come last, so that a reader of metadata or of keys never reads the
+/// The columns `meta` and `rest` are the last ones, in this order: a query of keys or metadata then reads no
 /// overflow pages of a large body.
 const TABLES: &str = "
 CREATE TABLE log (
@@ -604,21 +605,23 @@ INSERT INTO state VALUES ('compacted', 0), ('live', 0), ('dead', 0), ('installed
 INSERT INTO sqlite_sequence VALUES ('log', 1);
 ";
 
-/// Returns the newest revision ever assigned, including deletions and compacted rows.
+/// Returns the newest revision that any write has received. It may belong to a deletion or to a compacted
+/// row.
 pub(super) fn newest(connection: &Connection) -> rusqlite::Result<Revision> {
     connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'log'")?
         .query_row([], |row| row.get(0))
 }
 
-/// Watches for commits of other processes until the store is closed.
+/// Checks the file for commits of other processes until the store is closed.
 fn follow(store: Weak<Inner>, connection: Connection, mut seen: Revision) {
     let version = || {
         connection
             .pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))
             .ok()
     };
-    // The first check always reads: another process may have written since the file was opened.
+    // The first round always reads the changes, because another process may have written since the file was
+    // opened.
     let mut last = None;
     loop {
         std::thread::park_timeout(TAIL);
@@ -638,7 +641,7 @@ fn follow(store: Weak<Inner>, connection: Connection, mut seen: Revision) {
     }
 }
 
-/// Checks a file that is read without locks for commits of other processes. Once another process opens the
+/// Checks a file that is read without locks for writes of other processes. Once another process opens the
 /// file, it is read with locks.
 fn follow_frozen(store: Weak<Inner>, mut known: Outside, mut seen: Revision) {
     loop {
@@ -665,14 +668,14 @@ fn follow_frozen(store: Weak<Inner>, mut known: Outside, mut seen: Revision) {
     }
 }
 
-/// Reads the changes after a revision.
+/// Returns the changes after a revision.
 fn news(connection: &Connection, seen: Revision) -> rusqlite::Result<News> {
-    // One read transaction, so that the newest revision and the rows agree.
+    // In one read transaction, the newest revision and the rows belong to the same state.
     let transaction = connection.unchecked_transaction()?;
     news_within(&transaction, seen)
 }
 
-/// Reads the changes after a revision, in the caller's transaction.
+/// Returns the changes after a revision. The caller must have a transaction open.
 pub(super) fn news_within(connection: &Connection, seen: Revision) -> rusqlite::Result<News> {
     let newest = newest(connection)?;
     if newest <= seen {

@@ -1,54 +1,54 @@
-//! Reads one object, a page of a list, or a page of the log.
+//! Reads from the store: one object, a page of a list, or a page of the log.
 
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, ffi, params};
 
-use super::{Event, FollowUp, Inner, Key, Revision, Row, Store, StoreError, open};
+use super::{Event, FollowUp, Inner, Key, Revision, Row, Store, StoreError, open, waiting};
 
-/// All objects of a resource, or those of one namespace.
+/// The objects of a resource, in one namespace or in all namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// `{group}/{plural}`.
+    /// The resource, as `{group}/{plural}`; the group is empty for core resources.
     pub resource: Arc<str>,
     /// The namespace; None for all namespaces.
     pub namespace: Option<String>,
 }
 
-/// The parameters of one page of a list.
+/// The request for one page of a list.
 #[derive(Clone, Debug)]
 pub struct PageRequest {
     /// The resource and the namespace to list.
     pub scope: Scope,
-    /// The (namespace, name) after which the page begins; None for the first page.
+    /// The page begins after the object with this namespace and name; None for the first page.
     pub after: Option<(String, String)>,
-    /// The revision to read; None for the newest.
+    /// The revision at which the list is read; None for the newest revision.
     pub at: Option<Revision>,
-    /// The largest number of objects.
+    /// The largest number of objects on the page.
     pub rows: usize,
-    /// The size in bytes at which the page ends; it contains at least one object.
+    /// The size in bytes at which the page ends. A page contains at least one object, however large.
     pub bytes: usize,
-    /// Whether to read the bodies too, or only the metadata.
+    /// Whether the page contains whole objects; otherwise it contains only their metadata.
     pub bodies: bool,
 }
 
-/// A page of a list, sorted by (namespace, name).
+/// A page of a list, sorted by namespace and name.
 #[derive(Debug)]
 pub struct Page {
-    /// The objects.
+    /// The objects on the page.
     pub rows: Vec<Row>,
-    /// The revision of the page.
+    /// The revision at which the list was read.
     pub revision: Revision,
-    /// Whether there are objects after the last one.
+    /// Whether more objects follow after this page.
     pub more: bool,
 }
 
-/// A page of the log.
+/// A page of the log, with changes in the order of their revisions.
 #[derive(Debug)]
 pub struct Changes {
-    /// Each change, with the state before it if the caller asked for these states.
+    /// The changes. Each one has the previous state of the object, if the caller asked for it.
     pub rows: Vec<(Row, Option<Row>)>,
-    /// The revision up to which the log has been read.
+    /// The revision up to which the log was read.
     pub upto: Revision,
     /// Whether the log continues after `upto`.
     pub more: bool,
@@ -56,14 +56,14 @@ pub struct Changes {
 
 const CHANGE_ROWS: usize = 256;
 const CHANGE_BYTES: usize = 4 << 20;
-/// The number of revisions that one query scans, including those of other resources.
+/// The number of revisions that one query reads, including the revisions of other resources.
 const CHANGE_SPAN: Revision = 16_384;
 
 impl Store {
-    /// Reads the newest state of one object; None if it does not exist.
+    /// Returns the newest state of an object; None if the object does not exist.
     pub async fn get(&self, key: &Key) -> Result<Option<Row>, StoreError> {
         let key = key.clone();
-        // A single statement needs no explicit transaction.
+        // A query with one statement needs no transaction.
         self.query(move |connection| {
             let row = newest_row(connection, &key)?;
             Ok(Ok(row.filter(|row| row.event != Event::Deleted)))
@@ -71,13 +71,13 @@ impl Store {
         .await
     }
 
-    /// Reads one page of a list, at the newest or at an older revision.
+    /// Reads one page of a list at the requested revision.
     pub async fn page(&self, request: PageRequest) -> Result<Page, StoreError> {
         self.read(move |connection| page(connection, &request))
             .await
     }
 
-    /// Counts the objects of a scope after a key, at a revision.
+    /// Returns the number of objects in a scope that come after the key `after`, at a revision.
     pub async fn count_after(
         &self,
         scope: Scope,
@@ -101,7 +101,8 @@ impl Store {
         .await
     }
 
-    /// Reads the changes in a scope after a revision, oldest first.
+    /// Reads a page of the changes in a scope after a revision, oldest first. `with_previous` also reads the
+    /// previous states, `bodies` reads whole objects.
     pub async fn changes(
         &self,
         scope: Scope,
@@ -113,7 +114,7 @@ impl Store {
             .await
     }
 
-    /// Returns the keys of the objects that have this owner (a uid).
+    /// Returns the keys of the objects that have an ownerReference to this uid.
     pub async fn dependents(&self, owner: &str) -> Result<Vec<Key>, StoreError> {
         let owner = owner.to_owned();
         self.read(move |connection| {
@@ -132,7 +133,7 @@ impl Store {
         .await
     }
 
-    /// Returns the follow-up work of deletions that is not done yet.
+    /// Returns the follow-up work of deletions that is still to be done.
     pub async fn follow_ups(&self) -> Result<Vec<FollowUp>, StoreError> {
         self.read(|connection| {
             let mut statement =
@@ -149,25 +150,27 @@ impl Store {
         .await
     }
 
-    /// Returns the number of bytes of the newest states, and the number of bytes that compaction can free.
+    /// Returns the size of the live data, and the size of the history that compaction can remove, in bytes.
     pub async fn sizes(&self) -> Result<(u64, u64), StoreError> {
         self.read(|connection| Ok(Ok((state(connection, "live")?, state(connection, "dead")?))))
             .await
     }
 
-    /// Returns the mark of the last installation that [`Store::set_installed`] stored; 0 if there is none.
+    /// Returns the mark of the last installation, as stored by [`Store::set_installed`]; 0 if there is none.
     pub async fn installed(&self) -> Result<u64, StoreError> {
         self.query(|connection| state(connection, "installed").map(Ok))
             .await
     }
 
-    /// Returns the newest revision in the file, including those that other processes wrote.
+    /// Returns the newest revision in the file. Reads the file, so that it includes revisions that other
+    /// processes wrote.
     pub async fn newest(&self) -> Result<Revision, StoreError> {
         self.query(|connection| open::newest(connection).map(Ok))
             .await
     }
 
-    /// Returns the revision of the newest change of a resource in the file, by any process; 0 if there is none.
+    /// Returns the revision of the newest change of a resource; 0 if it has no changes. Reads the file, so
+    /// that it includes changes by other processes.
     pub async fn newest_of(&self, resource: &'static str) -> Result<Revision, StoreError> {
         self.query(move |connection| {
             connection
@@ -178,7 +181,7 @@ impl Store {
         .await
     }
 
-    /// Runs several statements in one read transaction, so that they see one state of the file.
+    /// Runs a query in a read transaction, so that all its statements see the same state of the file.
     async fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
@@ -203,8 +206,9 @@ impl Store {
             .await
             .map_err(|_| StoreError::Closed)?;
         tokio::task::spawn_blocking(move || {
-            // The permit is held here: the query continues even if the caller is cancelled.
+            // The permit belongs to the thread, because the query continues when the caller is cancelled.
             let _turn = turn;
+            waiting::set_file(&store.0.path);
             let (access, outside) = store.0.access();
             let connection = match store.0.idle_connection() {
                 Some(connection) => connection,
@@ -217,7 +221,7 @@ impl Store {
                 let mut idle = store.0.idle.lock().unwrap_or_else(|e| e.into_inner());
                 idle.push(connection);
             } else if access == open::Access::Frozen {
-                // Without locks, the query may have read half of another process's write.
+                // Without locks, the query may have read an incomplete write of another process.
                 let busy = ffi::Error::new(ffi::SQLITE_BUSY);
                 let why = "somebody wrote to the file while it was read; try again".to_owned();
                 let cause = rusqlite::Error::SqliteFailure(busy, Some(why));
@@ -231,8 +235,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Returns how a connection may use the file now. A file that was read without locks is read with locks
-    /// after another process opened it for writing.
+    /// Returns how a connection may access the file now. A file that is read without locks is read with locks
+    /// after another process has opened it for writing.
     fn access(&self) -> (open::Access, open::Outside) {
         let mut access = self.access.lock().unwrap_or_else(|e| e.into_inner());
         if access.0 == open::Access::Frozen {
@@ -250,14 +254,14 @@ impl Inner {
     }
 }
 
-/// Reads a number from the store's bookkeeping table.
+/// Reads a number from the table `state`.
 pub(super) fn state(connection: &Connection, name: &str) -> rusqlite::Result<u64> {
     connection
         .prepare_cached("SELECT value FROM state WHERE name = ?1")?
         .query_row([name], |row| row.get(0))
 }
 
-/// Returns the newest row of a key, which may be a deletion.
+/// Returns the newest row of a key. The row may be a deletion.
 pub(super) fn newest_row(connection: &Connection, key: &Key) -> rusqlite::Result<Option<Row>> {
     connection
         .prepare_cached(
@@ -280,7 +284,7 @@ pub(super) fn newest_row(connection: &Connection, key: &Key) -> rusqlite::Result
         .optional()
 }
 
-/// Reads a column of JSON. Only a corrupt file has bytes that are not text.
+/// Reads a column with JSON. Only a corrupt file contains bytes that are not text.
 fn json(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Vec<u8>> {
     let bytes: Vec<u8> = row.get(column)?;
     match std::str::from_utf8(&bytes) {
@@ -297,8 +301,8 @@ fn event(code: i64) -> Event {
     }
 }
 
-/// Returns the SQL for the newest row of each key at a revision. SQLite answers it from the index alone. In
-/// SQLite, a bare column next to max() has the value of the row with the maximum.
+/// Returns the SQL that selects the newest row of each key at a revision. SQLite needs only the index for it.
+/// A bare column next to max() has the value from the row with the maximum.
 fn newest_of_each(one_namespace: bool, limit: &str) -> String {
     let range = if one_namespace {
         "namespace = ?2 AND name > ?3"
@@ -340,7 +344,7 @@ fn page(
     };
     let mut bytes = 0;
     loop {
-        // One row more than requested shows whether there is a next page.
+        // The query reads one row more than requested, to find out whether there is a next page.
         let wanted = request.rows.saturating_sub(found.rows.len()).clamp(15, 512) + 1;
         let batch: Vec<(Revision, i64, String, String)> = keys
             .query_map(
@@ -423,7 +427,7 @@ fn changes(
     } else {
         "AND ?3 IS NULL"
     };
-    // The plus sign makes the planner use the primary key, so that only new rows are read.
+    // Because of the plus sign, SQLite's planner uses the primary key, so that the query reads only new rows.
     let sql = format!(
         "SELECT l.id, l.namespace, l.name, l.event, l.previous, l.meta, {}, {columns}
          FROM log l {join} WHERE l.id > ?1 AND l.id <= ?4 AND +l.resource = ?2 {only} ORDER BY l.id LIMIT {CHANGE_ROWS}",

@@ -1,4 +1,4 @@
-//! Compares the store with a model, and tests its guarantees for watches and for the disk.
+//! Compares the store with a simple model, and tests its guarantees about watches and disk use.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// A store whose file is deleted with it.
+/// A store whose file is deleted when the test ends.
 struct Fresh {
     store: Store,
     folder: tempfile::TempDir,
@@ -28,7 +28,7 @@ impl Fresh {
         Fresh { store, folder }
     }
 
-    /// The same file with its own connections and threads, as in another process.
+    /// Opens the same file with other connections and threads, as another process does.
     fn other_process(&self) -> Store {
         Store(open::start(&self.folder.path().join("store.db")).unwrap())
     }
@@ -43,14 +43,14 @@ impl Fresh {
         pragma("page_count") * pragma("page_size")
     }
 
-    /// Runs the idle work of the writer until nothing is left to do.
+    /// Runs the writer's idle work until nothing is left to do.
     fn rest(&self) {
         let mut connection = open::connect(self.store.path(), open::Access::Write).unwrap();
         while compact::tidy(&mut connection, &self.store.0.bounds, false).unwrap() {}
     }
 }
 
-/// Keys of two resources, one of them in two namespaces.
+/// Returns a key of one of two resources; one of them is in two namespaces.
 fn key(index: usize) -> Key {
     let (resource, namespace) = match index % 3 {
         0 => ("/widgets", ""),
@@ -96,7 +96,7 @@ fn scope(key: &Key, one: bool) -> Scope {
     }
 }
 
-/// Creates the namespace `a`, which the objects in it need.
+/// Creates the namespace `a`, in which the test objects are.
 async fn namespace(store: &Store) -> Revision {
     let key = Key {
         resource: "/namespaces".into(),
@@ -109,11 +109,11 @@ async fn namespace(store: &Store) -> Revision {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A write that expects the current revision (true), or a wrong one.
+    /// A write. The boolean says whether it expects the current revision or a wrong one.
     Put(usize, bool, u8),
     Remove(usize, bool),
     Compact,
-    /// A list of the key's resource, `back` revisions before the newest.
+    /// A list of the key's resource at the revision that is `back` revisions before the newest.
     Page {
         of: usize,
         one: bool,
@@ -143,7 +143,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// A model of the store: every change ever made, and the compacted revision.
+/// A simple model of the store: all changes that were ever made, and the newest compacted revision.
 #[derive(Default)]
 struct Model {
     log: Vec<(Revision, Key, Event, Vec<u8>)>,
@@ -152,7 +152,7 @@ struct Model {
 }
 
 impl Model {
-    /// The objects of a scope at a revision, with the revision of each.
+    /// Returns the objects of a scope at a revision, each with its own revision.
     fn at(&self, scope: &Scope, at: Revision) -> BTreeMap<(String, String), (Revision, Vec<u8>)> {
         let mut found = BTreeMap::new();
         for (revision, key, event, rest) in &self.log {
@@ -268,7 +268,7 @@ async fn run(steps: Vec<Step>) {
         let found = found.map(|row| (row.revision, row.rest));
         assert_eq!(found, model.current(&key(index)));
     }
-    // Compaction decides by these recorded sizes.
+    // Compaction uses the recorded sizes, so they must be exact.
     let row = |rest: &[u8]| (rest.len() + 2 + compact::ROW_OVERHEAD) as u64;
     let mut live = row(b"{}");
     for index in 0..KEYS {
@@ -394,7 +394,7 @@ async fn what_another_process_wrote_is_known_before_our_own_later_write() {
         let second = ours.write(create("x/gadgets")).await.unwrap();
         assert!(second > first);
         assert!(*ours.head().borrow() >= second);
-        // A watch that sees this head expects that all earlier changes are recorded.
+        // A watch that sees this head relies on `touched` to include all earlier changes.
         assert!(ours.touched("/widgets") >= first, "round {round}");
     }
 }
@@ -530,7 +530,7 @@ async fn work_asked_for_again_is_not_struck() {
     assert!(store.follow_ups().await.unwrap().is_empty());
 }
 
-/// Writes objects of one size, then overwrites or deletes them.
+/// Creates objects of one size, then overwrites or deletes them.
 async fn churn(fresh: &Fresh, size: usize, count: usize, pattern: &str) {
     let store = &fresh.store;
     let key = |index: usize| Key {
@@ -543,7 +543,7 @@ async fn churn(fresh: &Fresh, size: usize, count: usize, pattern: &str) {
     let mut revisions = created.unwrap();
     let rounds = if pattern == "overwrite all" { 4 } else { 1 };
     for _ in 0..rounds {
-        // The kept objects are spread, so that every page contains live and dead rows.
+        // The kept objects are distributed evenly, so that every page contains live and dead rows.
         let chosen: Vec<usize> = (0..count)
             .filter(|i| pattern == "overwrite all" || i % 5 != 3)
             .collect();
@@ -594,7 +594,7 @@ async fn the_write_ahead_log_is_bounded_however_busy_the_readers() {
     let body = vec![b'x'; 200_000];
     let write = put(key(0), Expect::Absent, body.clone());
     let mut revision = fresh.store.write(write).await.unwrap();
-    // The readers overlap: at every moment, one of them is reading.
+    // The readers overlap: at every moment, at least one of them is reading.
     let readers: Vec<_> = (0..2)
         .map(|_| {
             let path = fresh.store.path().to_owned();
@@ -630,4 +630,25 @@ async fn the_write_ahead_log_is_bounded_however_busy_the_readers() {
     }
     println!("largest write-ahead log: {largest} bytes for 100 MB of writes");
     assert!(largest < 48 << 20, "{largest}");
+}
+
+#[test]
+fn a_long_wait_for_the_lock_of_another_process_reports_the_file() {
+    let fresh = Fresh::new();
+    let path = fresh.store.path().to_owned();
+    let mut waits = waiting::long_waits();
+    let other = open::connect(&path, open::Access::Write).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let opening = std::thread::spawn({
+        let path = path.clone();
+        move || open::start(&path).map(drop)
+    });
+    let reported = runtime().block_on(async {
+        let report = waits.wait_for(|file| file.as_ref() == Some(&path));
+        let limit = std::time::Duration::from_secs(15);
+        tokio::time::timeout(limit, report).await.is_ok()
+    });
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(reported, "nothing was reported");
+    opening.join().unwrap().unwrap();
 }

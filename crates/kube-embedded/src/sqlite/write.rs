@@ -1,4 +1,5 @@
-//! Writes: one thread, one transaction for all waiting writes, one sync per transaction.
+//! Writes to the store. One thread executes all writes: it takes all waiting writes into one transaction, and
+//! syncs the disk once per transaction.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -8,32 +9,34 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use super::{Event, Inner, Key, News, Revision, Row, Store, StoreError, compact, open, read};
+use super::{
+    Event, Inner, Key, News, Revision, Row, Store, StoreError, compact, open, read, waiting,
+};
 
 /// The precondition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// The object does not exist.
     Absent,
-    /// The object has exactly this revision.
+    /// The newest revision of the object is this one.
     Revision(Revision),
 }
 
-/// A change to be stored.
+/// A change of one object that is to be stored.
 #[derive(Debug)]
 pub enum Write {
-    /// A new or changed object.
+    /// The creation or the update of an object.
     Put(Put),
-    /// A deletion of an object.
+    /// The deletion of an object.
     Remove(Remove),
 }
 
-/// A new or changed object.
+/// The creation or the update of an object.
 #[derive(Debug)]
 pub struct Put {
     /// The key of the object.
     pub key: Key,
-    /// The precondition.
+    /// The precondition of the write.
     pub expect: Expect,
     /// The object's uid.
     pub uid: String,
@@ -43,66 +46,68 @@ pub struct Put {
     pub meta: Vec<u8>,
     /// Everything except apiVersion, kind and metadata, as a JSON object.
     pub rest: Vec<u8>,
-    /// The uids that this write adds to the ownerReferences of the object.
+    /// The owner uids that are new in the ownerReferences.
     pub owners_gained: Vec<String>,
-    /// The uids that this write removes from the ownerReferences of the object.
+    /// The owner uids that are no longer in the ownerReferences.
     pub owners_lost: Vec<String>,
-    /// The follow-up work of this write.
+    /// The follow-up work that this write causes.
     pub follow_ups: Vec<FollowUp>,
 }
 
-/// A deletion of an object.
+/// The deletion of an object.
 #[derive(Debug)]
 pub struct Remove {
     /// The key of the object.
     pub key: Key,
-    /// The revision that must be the current one.
+    /// The revision that the object must have.
     pub expect: Revision,
     /// The object's uid.
     pub uid: String,
-    /// The last metadata of the object, for watches.
+    /// The last metadata of the object, which watches report.
     pub meta: Vec<u8>,
-    /// The last body of the object.
+    /// The last state of the object without its metadata, which watches report.
     pub rest: Vec<u8>,
-    /// The uids of its owners.
+    /// The uids in its ownerReferences.
     pub owners: Vec<String>,
 }
 
-/// The state of an object in another source (files), which the store copies.
+/// The state of an object in another source, such as a file. The store copies it.
 #[derive(Debug)]
 pub struct Fill {
     /// The key of the object.
     pub key: Key,
     /// The object's uid.
     pub uid: String,
-    /// The metadata of the object without the resourceVersion, and its body; None if the object is deleted.
+    /// The metadata of the object (without the resourceVersion) and the rest of the object; None if the
+    /// object does not exist in the source.
     pub state: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Work that has to be done after a write. It is stored with the write, so that it survives a crash.
+/// Work that must be done after a write, such as the deletion of dependents. It is stored with the write, so
+/// that it survives a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FollowUp {
-    /// The kind of work.
+    /// The kind of the work.
     pub what: Follow,
-    /// The uid, key or name that the work is for.
+    /// The uid, the key or the name of the object that the work is for.
     pub subject: String,
-    /// The last write that requested this work. Work that is requested again while it is being done is not marked
-    /// as done. The store sets this field.
+    /// The revision of the last write that requested this work; the store sets it. If a write requests the
+    /// work again while it is being done, it is not marked as done.
     pub since: Revision,
 }
 
 /// The kinds of follow-up work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Follow {
-    /// Delete the dependents of a deleted owner (a uid).
+    /// Delete the dependents of a deleted owner. The subject is the owner's uid.
     Dependents,
-    /// Delete the dependents of an owner (a key), then the owner.
+    /// Delete the dependents of an owner, then the owner. The subject is the owner's key.
     Foreground,
-    /// Orphan the dependents of an owner (a key), then delete the owner.
+    /// Remove the owner from its dependents, then delete the owner. The subject is the owner's key.
     Orphan,
-    /// Delete all objects of a namespace, then the namespace.
+    /// Delete all objects in a namespace, then the namespace.
     Namespace,
-    /// Delete all objects of a definition, then the definition.
+    /// Delete all objects of a CustomResourceDefinition, then the definition.
     Definition,
 }
 
@@ -155,40 +160,43 @@ impl Job {
 
 /// The largest number of writes in one transaction.
 const BATCH: usize = 128;
-/// The size in bytes at which a transaction takes no further writes; a batch has to fit into the log and
-/// memory.
+/// The size in bytes at which a transaction takes no more writes, because a batch must fit into memory and
+/// into the write-ahead log.
 const BATCH_BYTES: usize = 4 << 20;
-/// The size of the write-ahead log above which it is checkpointed even if the writer has to wait for readers.
+/// The size of the write-ahead log in bytes above which it is checkpointed even if the writer has to wait for
+/// readers.
 const WAL_LIMIT: u64 = 16 << 20;
-/// How long the checkpoint waits for readers.
+/// The longest time for which a checkpoint waits for readers.
 const WAL_WAIT: Duration = Duration::from_secs(1);
-/// Compaction runs after this time without writes.
+/// The time without writes after which compaction begins.
 const IDLE: Duration = Duration::from_millis(200);
-/// The pause between two compaction steps while nobody writes.
+/// The pause between two compaction steps while no writes arrive.
 const STEP: Duration = Duration::from_millis(5);
 
 impl Store {
-    /// Stores one change durably if its precondition is true; returns its revision, or the conflict.
+    /// Stores one change if its precondition is true, and returns its revision. When the function returns,
+    /// the change is on disk.
     pub async fn write(&self, write: Write) -> Result<Revision, StoreError> {
         self.ask(|reply| Job::Write(write, reply)).await
     }
 
-    /// Copies the states of objects from another source, all or none; returns how many differed.
+    /// Copies the states of objects from another source in one transaction. Returns how many of them differed
+    /// from the stored states.
     pub async fn fill(&self, fills: Vec<Fill>) -> Result<usize, StoreError> {
         self.ask(|reply| Job::Fill(fills, reply)).await
     }
 
-    /// Deletes finished follow-up work.
+    /// Removes finished follow-up work from the store.
     pub async fn done(&self, work: FollowUp) -> Result<(), StoreError> {
         self.ask(|reply| Job::Done(work, reply)).await
     }
 
-    /// Stores a mark of the installed kinds and policies; see [`Store::installed`].
+    /// Stores the mark of an installation, a number that [`Store::installed`] returns.
     pub async fn set_installed(&self, mark: u64) -> Result<(), StoreError> {
         self.ask(|reply| Job::Installed(mark, reply)).await
     }
 
-    /// Removes every replaced state, so that older watches have to start again.
+    /// Removes the whole history. Watches of older revisions must start again with a list.
     pub async fn compact(&self) -> Result<Revision, StoreError> {
         self.ask(Job::Compact).await
     }
@@ -223,7 +231,7 @@ pub(super) fn run(
             wait = match compact::tidy(&mut connection, &inner.bounds, false) {
                 Ok(true) => STEP,
                 Ok(false) => {
-                    // The file shrinks only when the log is checkpointed.
+                    // The file becomes smaller only when the write-ahead log is checkpointed.
                     fold_wal(&mut connection, STEP).ok();
                     Duration::from_secs(3600)
                 }
@@ -252,10 +260,10 @@ pub(super) fn run(
     }
 }
 
-/// Checkpoints the write-ahead log if it is larger than the limit; returns the limit for the next call.
+/// Checkpoints the write-ahead log if it is larger than `limit` bytes. Returns the limit for the next call.
 ///
-/// SQLite does this by itself at 4 MiB, but only at a moment without readers; with many short readers, there
-/// may never be such a moment.
+/// SQLite does this itself at 4 MiB, but only at a moment without readers; with many short readers, there may
+/// never be such a moment.
 fn bound_wal(connection: &mut Connection, path: &Path, limit: u64) -> u64 {
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
@@ -265,25 +273,26 @@ fn bound_wal(connection: &mut Connection, path: &Path, limit: u64) -> u64 {
     }
     match fold_wal(connection, WAL_WAIT) {
         Ok(true) => WAL_LIMIT,
-        // Some reader takes longer than the readers of this program do: the checkpoint is tried again later, not
-        // at every write.
+        // A reader takes longer than the readers of this program do. The next checkpoint is tried when the
+        // log has grown further, not at every write.
         _ => size + WAL_LIMIT,
     }
 }
 
-/// Checkpoints the write-ahead log into the file; returns false if readers prevented it.
+/// Checkpoints the write-ahead log into the file and truncates it. Returns false if readers prevented the
+/// checkpoint.
 fn fold_wal(connection: &mut Connection, patience: Duration) -> rusqlite::Result<bool> {
     connection.busy_timeout(patience)?;
     let busy: rusqlite::Result<bool> =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-    connection.busy_handler(Some(open::wait_for_lock))?;
+    connection.busy_handler(Some(waiting::wait_for_lock))?;
     Ok(!busy?)
 }
 
-/// Answers one request after its batch was committed or failed.
+/// Answers one request, after its batch is committed or has failed.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// Writes a batch, and answers its requests.
+/// Writes a batch of jobs in one transaction, and answers their requests.
 fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>, seen: &mut Revision) {
     let mut answers: Vec<Answer> = Vec::new();
     let mut compactions = Vec::new();
@@ -318,7 +327,7 @@ fn write_all(
     answers: &mut Vec<Answer>,
     compactions: &mut Vec<Reply<Revision>>,
 ) -> rusqlite::Result<News> {
-    // The answers are collected first, so that a failure reaches the whole batch.
+    // The answers are collected and sent later, so that a failure of the batch reaches all requests.
     let mut writes = Vec::new();
     let mut fills = Vec::new();
     let mut finished = Vec::new();
@@ -383,7 +392,7 @@ fn write_all(
     Ok(written)
 }
 
-/// An open transaction, and the changes that it has written so far.
+/// An open transaction, with the changes and sizes that it has recorded so far.
 struct Batch<'a> {
     connection: &'a Connection,
     news: News,
@@ -392,8 +401,8 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Starts a batch with the changes of other processes: they come before this batch, and a reader of the new
-    /// head expects that all earlier changes are known.
+    /// Starts a batch. Its list of changes begins with the changes of other processes: they have older
+    /// revisions, and a reader of the new head relies on all earlier changes being recorded.
     fn begin(connection: &'a Connection, seen: Revision) -> rusqlite::Result<Self> {
         Ok(Batch {
             news: open::news_within(connection, seen)?,
@@ -403,7 +412,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Checks the precondition before it writes, so that a refused write changes nothing.
+    /// Stores one write. Checks the precondition first, so that a refused write changes nothing.
     fn store(&mut self, write: Write) -> rusqlite::Result<Result<Revision, StoreError>> {
         match write {
             Write::Put(put) => self.put(put),
@@ -436,7 +445,7 @@ impl<'a> Batch<'a> {
         }
         for owner in &put.owners_gained {
             if !self.exists("SELECT 1 FROM alive WHERE uid = ?1", owner)? {
-                // The owner is already deleted: the collector has to delete this object.
+                // The owner no longer exists, so the collector must delete this object.
                 self.remember(Follow::Dependents, owner)?;
             }
             self.connection
@@ -480,7 +489,7 @@ impl<'a> Batch<'a> {
         Ok(Ok(revision))
     }
 
-    /// Stores the state of an object from another source; returns whether the stored state was different.
+    /// Stores the state of an object from another source. Returns whether it differs from the stored state.
     fn fill(&mut self, fill: Fill) -> rusqlite::Result<bool> {
         let Fill { key, uid, state } = fill;
         let there = read::newest_row(self.connection, &key)?;
@@ -509,7 +518,8 @@ impl<'a> Batch<'a> {
         Ok(true)
     }
 
-    /// Returns the revision and the size of the row that the write replaces, or the conflict.
+    /// Checks the precondition of a write. Returns the revision and the size of the row that the write
+    /// replaces, or the conflict.
     fn current(
         &self,
         key: &Key,
@@ -540,8 +550,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Checks the namespace in the same transaction, so that no object is created in a namespace that is
-    /// being deleted.
+    /// Checks that the namespace of a key exists and is not being deleted. The check is in the transaction of
+    /// the write, so that no object is created in such a namespace.
     fn namespace_takes(&self, key: &Key) -> rusqlite::Result<Result<(), StoreError>> {
         if key.namespace.is_empty() {
             return Ok(Ok(()));

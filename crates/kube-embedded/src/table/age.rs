@@ -1,9 +1,9 @@
-//! Ages as kubectl writes them.
+//! Formats ages as kubectl does.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// Writes the age of a time stamp.
+/// Formats the time since a timestamp as an age.
 pub(super) fn since(stamp: &Value, now: &str) -> String {
     let Some(stamp) = stamp.as_str().filter(|stamp| !stamp.is_empty()) else {
         return "<unknown>".to_owned();
@@ -14,7 +14,7 @@ pub(super) fn since(stamp: &Value, now: &str) -> String {
     }
 }
 
-/// Writes the time between two stamps; `None` if one is missing.
+/// Formats the time between two timestamps; `None` if one of them is missing or invalid.
 pub(super) fn between(from: &Value, to: &Value) -> Option<String> {
     let read = |stamp: &Value| stamp.as_str()?.parse::<Timestamp>().ok();
     Some(human_duration(
@@ -22,7 +22,7 @@ pub(super) fn between(from: &Value, to: &Value) -> Option<String> {
     ))
 }
 
-/// Writes a number of seconds as kubectl writes an age: `2m15s`, `47h`, `2y1d`; `<invalid>` for less than -1.
+/// Formats a number of seconds as kubectl does: `2m15s`, `47h`, `2y1d`; `<invalid>` if it is less than -1.
 pub fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -33,7 +33,7 @@ pub fn human_duration(seconds: i64) -> String {
         small => format!("{large}{a}{small}{b}"),
     };
     match seconds {
-        // The clocks of two machines differ a little.
+        // One second in the future is accepted, because the clocks of two machines can differ.
         i64::MIN..=-2 => "<invalid>".to_owned(),
         -1 => "0s".to_owned(),
         _ if seconds < 2 * MINUTE => format!("{seconds}s"),

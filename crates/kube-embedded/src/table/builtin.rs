@@ -1,4 +1,5 @@
-//! Columns and cells of the built-in kinds that a data plane has; other kinds show name and age.
+//! The table columns and cells of those built-in kinds that a data plane uses. Other kinds have a name and an
+//! age.
 
 use serde_json::Value;
 
@@ -14,8 +15,8 @@ use super::words::{
 };
 use super::{Column, age, pod};
 
-/// Returns the columns of a kind, with the names of a real server. `+` marks columns for `-o wide`; a type other
-/// than text follows after a colon.
+/// Returns the columns of a kind, as kube-apiserver names them, in one line of text. `+` marks a column for
+/// `-o wide`; a type that is not text follows after a colon.
 fn line(kind: &str) -> &'static str {
     match kind {
         "Pod" => {
@@ -79,7 +80,7 @@ fn line(kind: &str) -> &'static str {
     }
 }
 
-/// Returns the columns of a kind.
+/// Returns the table columns of a kind.
 pub(super) fn columns(subject: &Subject) -> Vec<Column> {
     let read = |word: &'static str| {
         let (word, priority) = match word.strip_prefix('+') {
@@ -96,7 +97,7 @@ pub(super) fn columns(subject: &Subject) -> Vec<Column> {
     line(&subject.kind).split(", ").map(read).collect()
 }
 
-/// Returns the conditions of a row; null for most kinds.
+/// Returns the conditions of a table row; null for most kinds.
 pub(super) fn row_conditions(subject: &Subject, object: &Value) -> Value {
     match (subject.group.as_str(), subject.kind.as_str()) {
         ("", "Pod") => pod::conditions(object),
@@ -104,7 +105,7 @@ pub(super) fn row_conditions(subject: &Subject, object: &Value) -> Value {
     }
 }
 
-/// Returns the cells of an object, one for each column of its kind.
+/// Returns the table cells of an object, one for each column of its kind.
 pub(super) fn cells(subject: &Subject, object: &Value, now: &str) -> Vec<Value> {
     let name = at(object, "/metadata/name").clone();
     let created = at(object, "/metadata/creationTimestamp");

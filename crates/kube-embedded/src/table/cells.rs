@@ -1,24 +1,24 @@
-//! Helpers for the cells of many kinds.
+//! Helpers for the table cells of all kinds.
 
 use kube_values::selector::{Requirement, Selector, Wanted};
 use serde_json::{Map, Value};
 
 /// The text for a missing value.
 pub(super) const NONE: &str = "<none>";
-/// The text for an unset field.
+/// The text for a field that is not set.
 pub(super) const UNSET: &str = "<unset>";
 
-/// Returns the value at a JSON pointer; null if it is missing.
+/// Returns the value at a JSON pointer; null if it does not exist.
 pub(super) fn at<'a>(object: &'a Value, pointer: &str) -> &'a Value {
     object.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// Returns the text at a JSON pointer; empty if it is missing.
+/// Returns the text at a JSON pointer; empty if it does not exist or is not a text.
 pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     at(object, pointer).as_str().unwrap_or_default()
 }
 
-/// Returns the text at a JSON pointer, or `absent` if it is missing or empty.
+/// Returns the text at a JSON pointer, or `absent` if the text is missing or empty.
 pub(super) fn text_or<'a>(object: &'a Value, pointer: &str, absent: &'a str) -> &'a str {
     match text(object, pointer) {
         "" => absent,
@@ -26,17 +26,17 @@ pub(super) fn text_or<'a>(object: &'a Value, pointer: &str, absent: &'a str) -> 
     }
 }
 
-/// Returns the number at a JSON pointer; 0 if it is missing.
+/// Returns the integer at a JSON pointer; 0 if it does not exist or is not an integer.
 pub(super) fn number(object: &Value, pointer: &str) -> i64 {
     at(object, pointer).as_i64().unwrap_or_default()
 }
 
-/// Returns the items of the list at a JSON pointer; empty if it is missing.
+/// Returns the items of the list at a JSON pointer; empty if it does not exist or is not a list.
 pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     at(object, pointer).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the number of items of a list or entries of a map.
+/// Returns the size of the list or map at a JSON pointer; 0 if it does not exist.
 pub(super) fn count(object: &Value, pointer: &str) -> usize {
     match at(object, pointer) {
         Value::Array(items) => items.len(),
@@ -45,7 +45,7 @@ pub(super) fn count(object: &Value, pointer: &str) -> usize {
     }
 }
 
-/// Formats any value as text: strings without quotes, lists and maps as JSON.
+/// Formats a value as text: strings without quotes, lists and maps as JSON.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
@@ -54,13 +54,13 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// Returns the texts at a pointer in each item, joined by commas.
+/// Returns the texts at a JSON pointer in each list item, joined by commas.
 pub(super) fn joined(list: &[Value], pointer: &str) -> String {
     let names: Vec<&str> = list.iter().map(|item| text(item, pointer)).collect();
     names.join(",")
 }
 
-/// Joins the first `most` items of a list, and adds the number of the other items.
+/// Joins the first `most` items of a list, and appends the number of remaining items.
 pub(super) fn shortened(list: &[String], most: usize, separator: &str) -> String {
     let some: Vec<&str> = list.iter().take(most).map(String::as_str).collect();
     let some = some.join(separator);
@@ -84,7 +84,7 @@ fn pairs(labels: &Map<String, Value>) -> impl Iterator<Item = String> + '_ {
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
 }
 
-/// Formats a LabelSelector as the text of a query; empty if it has no requirements.
+/// Formats a LabelSelector object in the text syntax of kubectl; empty if it has no requirements.
 pub(super) fn selector(value: &Value) -> String {
     let selector = Selector::from_object(value);
     let is_unknown = |one: &Requirement| one.wanted == Wanted::Unknown;
@@ -94,7 +94,7 @@ pub(super) fn selector(value: &Value) -> String {
     }
 }
 
-/// Formats a LabelSelector; returns [`NONE`] if it has no requirements.
+/// Formats a LabelSelector object in the text syntax of kubectl; [`NONE`] if it has no requirements.
 pub(super) fn selector_or_none(value: &Value) -> String {
     match selector(value) {
         empty if empty.is_empty() => NONE.to_owned(),
@@ -102,7 +102,7 @@ pub(super) fn selector_or_none(value: &Value) -> String {
     }
 }
 
-/// Returns whether a condition of this type is True.
+/// Returns whether the status condition of this type is True.
 pub(super) fn is_true(object: &Value, kind: &str) -> bool {
     items(object, "/status/conditions")
         .iter()

@@ -1,11 +1,11 @@
-//! The JSONPath subset of printer columns in definitions: a path to one value.
+//! Evaluates the JSONPath expressions of printer columns, limited to paths that select one value.
 //!
-//! A path consists of names (`.spec.a`, `.a\.b`, `['a.b']`), positions (`[0]`, `[-1]`), all items (`[*]`, `.*`)
-//! and one kind of comparison (`[?(@.type=="Ready")]`). Ranges, unions and recursive descent are not supported.
+//! A path consists of names (`.spec.a`, `.a\.b`, `['a.b']`), indexes (`[0]`, `[-1]`), wildcards (`[*]`, `.*`)
+//! and comparisons (`[?(@.type=="Ready")]`). Ranges, unions and recursive descent are not supported.
 
 use serde_json::Value;
 
-/// A parsed path.
+/// A parsed JSONPath expression.
 #[derive(Debug, PartialEq)]
 pub(super) struct Path(Vec<Step>);
 
@@ -27,7 +27,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// Longer operators come first, so that `<=` is not parsed as `<`.
+/// The comparison operators. Longer operators come first, so that `<=` is not parsed as `<`.
 const COMPARISONS: [(&str, Comparison); 6] = [
     ("==", Comparison::Equal),
     ("!=", Comparison::NotEqual),
@@ -38,14 +38,14 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 ];
 
 impl Path {
-    /// Parses a path; None if it is not supported.
+    /// Parses a JSONPath expression; None if its syntax is not supported.
     pub fn parse(text: &str) -> Option<Path> {
         let text = text.trim();
         let text = text.strip_prefix('$').unwrap_or(text);
         steps(text).map(Path)
     }
 
-    /// Returns the first value at the path.
+    /// Returns the first value that the path selects.
     pub fn first<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         find(&self.0, object)
     }
@@ -74,7 +74,7 @@ fn steps(text: &str) -> Option<Vec<Step>> {
     Some(found)
 }
 
-/// Parses a name up to the next unescaped `.` or `[`.
+/// Parses a name up to the next unescaped `.` or `[`. Returns the name and the rest of the text.
 fn name(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut characters = text.char_indices();
@@ -88,7 +88,7 @@ fn name(text: &str) -> Option<(String, &str)> {
     Some((name, ""))
 }
 
-/// Returns the position of the closing bracket; skips quotes and inner brackets.
+/// Returns the byte offset of the closing bracket. Skips quoted text and inner brackets.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut quote = None;
@@ -135,7 +135,7 @@ fn comparison(text: &str) -> Option<Step> {
     Some(Step::Where(steps(path.trim())?, kind, value))
 }
 
-/// Parses a quoted string, a number, true or false.
+/// Parses a literal of a comparison: a quoted string, a number, true or false.
 fn literal(text: &str) -> Option<Value> {
     for quote in ['\'', '"'] {
         let Some(inner) = text

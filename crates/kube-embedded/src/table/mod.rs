@@ -1,7 +1,7 @@
-//! Table answers: the columns that kubectl prints, and their cells.
+//! Table answers: the columns that kubectl prints, and the cells of the objects.
 //!
-//! A definition has its own columns; [`builtin`] has the columns of built-in kinds. Columns have no
-//! descriptions, like the rest of the built-in table.
+//! A CustomResourceDefinition declares its own columns; the module `builtin` has the columns of built-in
+//! kinds. Built-in columns have no descriptions.
 
 mod age;
 mod builtin;
@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 use super::catalog::{Custom, Resource};
 pub use age::human_duration;
 
-/// A column of a built-in kind.
+/// A table column of a built-in kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Column {
     name: &'static str,
     kind: &'static str,
-    /// Columns with a priority above 0 are shown only by `-o wide`.
+    /// The priority of the column; above 0, only `-o wide` shows the column.
     priority: u8,
 }
 
-/// Returns a Table of objects.
+/// Returns a Table with one row per object. `include` says what the rows contain of their objects.
 pub(super) fn of(resource: &Resource, objects: &[Value], include: &str, now: &str) -> Value {
     let rows: Vec<Value> = objects
         .iter()
@@ -43,7 +43,7 @@ pub(super) fn of(resource: &Resource, objects: &[Value], include: &str, now: &st
     })
 }
 
-/// Returns the columns of a resource.
+/// Returns the table columns of a resource.
 pub(super) fn columns(resource: &Resource) -> Value {
     match &resource.custom {
         Some(custom) => custom_columns(custom),
@@ -57,7 +57,7 @@ pub(super) fn columns(resource: &Resource) -> Value {
     }
 }
 
-/// Returns the row of an object.
+/// Returns the table row of an object.
 pub(super) fn row(resource: &Resource, object: &Value, include: &str, now: &str) -> Value {
     let cells = match &resource.custom {
         Some(custom) => custom_cells(custom, object, now),
@@ -129,14 +129,14 @@ fn custom_cells(custom: &Custom, object: &Value, now: &str) -> Vec<Value> {
     cells
 }
 
-/// Converts a value to the type of its column; null if it does not fit.
+/// Converts a value to the type of its column; null if the value has another type.
 fn custom_cell(kind: &str, value: Value, now: &str) -> Value {
     match (kind, value) {
         ("string", value) => cells::shown(&value).into(),
         ("boolean", Value::Bool(value)) => value.into(),
         ("integer", Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => whole.into(),
-            // Truncates like a real server.
+            // A fraction is truncated, as in kube-apiserver.
             (None, Some(number)) => (number as i64).into(),
             (None, None) => Value::Null,
         },

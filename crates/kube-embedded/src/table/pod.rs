@@ -1,11 +1,11 @@
-//! The table row of a Pod, with the state of its containers in one word.
+//! The table row of a Pod, with the state of its containers as one word.
 
 use serde_json::{Value, json};
 
 use super::age;
 use super::cells::{NONE, at, is_true, items, number, text, text_or};
 
-/// Returns the cells of a Pod.
+/// Returns the table cells of a Pod.
 pub(super) fn cells(pod: &Value, now: &str) -> Vec<Value> {
     let summary = Summary::of(pod);
     let restarts = match (summary.restarts, &summary.last_restart) {
@@ -28,7 +28,7 @@ pub(super) fn cells(pod: &Value, now: &str) -> Vec<Value> {
     ]
 }
 
-/// Returns a row condition for a finished pod, so that clients can hide its row; null for other pods.
+/// Returns the row condition of a finished pod, with which clients can hide the row; null for other pods.
 pub(super) fn conditions(pod: &Value) -> Value {
     let message = match text(pod, "/status/phase") {
         "Succeeded" => "The pod has completed successfully.",
@@ -55,7 +55,7 @@ fn gates(pod: &Value) -> String {
     format!("{open}/{}", gates.len())
 }
 
-/// The counters of the containers of a pod, and its status word.
+/// The number of containers and restarts of a pod, and its status word.
 #[derive(Default)]
 struct Summary {
     word: String,
@@ -98,7 +98,7 @@ impl Summary {
         summary
     }
 
-    /// Counts the init containers up to the one that runs; returns whether one is still running.
+    /// Counts the init containers up to the running one. Returns whether an init container is still running.
     fn count_init(&mut self, pod: &Value) -> bool {
         let declared = items(pod, "/spec/initContainers");
         for (position, status) in items(pod, "/status/initContainerStatuses")
@@ -134,7 +134,8 @@ impl Summary {
     fn count_main(&mut self, pod: &Value) {
         self.restarts = 0;
         self.last_restart = None;
-        // Once the pod runs, only sidecar init containers are counted.
+        // After the init containers have finished, only the restarts of sidecars and main containers are
+        // counted.
         let declared = items(pod, "/spec/initContainers");
         for status in items(pod, "/status/initContainerStatuses") {
             let sidecar = declared.iter().any(|container| {
@@ -162,7 +163,7 @@ impl Summary {
                 self.ready += 1;
             }
         }
-        // A container that ended well does not decide the status while others run.
+        // A completed container does not determine the status word while other containers run.
         if self.word == "Completed" {
             if running && is_true(pod, "Ready") {
                 self.word = "Running".to_owned();

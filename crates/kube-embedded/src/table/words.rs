@@ -1,4 +1,4 @@
-//! Texts of single cells of the built-in kinds.
+//! Formats the texts of table cells for built-in kinds.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ pub(super) fn controller(object: &Value) -> String {
     }
 }
 
-/// Returns the status of a job, from its conditions.
+/// Returns the status of a job as one word, from its conditions.
 pub(super) fn job_status(job: &Value) -> &'static str {
     if is_true(job, "Complete") {
         "Complete"
@@ -82,7 +82,7 @@ pub(super) fn job_duration(job: &Value, now: &str) -> String {
     age::between(from, &to).unwrap_or_default()
 }
 
-/// Returns the addresses of a load balancer, sorted and without duplicates.
+/// Returns the addresses of a load balancer, sorted, without duplicates, and joined by commas.
 pub(super) fn balancers(object: &Value) -> String {
     let mut found: Vec<&str> = items(object, "/status/loadBalancer/ingress")
         .iter()
@@ -182,7 +182,8 @@ fn shortened_or_unset(list: &[String]) -> String {
     }
 }
 
-/// Returns the cells of an Event of either group; events.k8s.io has other names for the same fields.
+/// Returns the table cells of an Event. The two API groups of Events have different names for the same
+/// fields.
 pub(super) fn event(event: &Value, now: &str) -> Vec<Value> {
     let either = |old: &str, new: &str| match at(event, old) {
         Value::Null => at(event, new).clone(),
@@ -296,7 +297,7 @@ pub(super) fn quota(quota: &Value) -> (String, String) {
     (requests.join(", "), limits.join(", "))
 }
 
-/// Returns the current and target values of an autoscaler, two of them at most.
+/// Returns the current and target values of an autoscaler's metrics; at most two metrics are shown.
 pub(super) fn metrics(scaler: &Value) -> String {
     let current = items(scaler, "/status/currentMetrics");
     let mut found: Vec<String> = items(scaler, "/spec/metrics")
@@ -306,7 +307,7 @@ pub(super) fn metrics(scaler: &Value) -> String {
             metric_word(metric, current.get(position).unwrap_or(&Value::Null))
         })
         .collect();
-    // autoscaling/v1 has only one metric, in a field of its own.
+    // autoscaling/v1 has only one metric, which is in its own field.
     if let Some(wanted) = at(scaler, "/spec/targetCPUUtilizationPercentage").as_i64() {
         let now = at(scaler, "/status/currentCPUUtilizationPercentage")
             .as_i64()

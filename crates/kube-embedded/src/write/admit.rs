@@ -1,4 +1,4 @@
-//! Evaluates the admission policies of the store.
+//! Evaluates the admission policies in the store.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::status::{Failure, Subject};
 use crate::{Shared, User, encode};
 
 impl Shared {
-    /// Evaluates the admission policies of the store for a request.
+    /// Evaluates the admission policies in the store for one write request. Returns the warnings; fails if a
+    /// policy denies the write.
     #[allow(clippy::too_many_arguments)]
     pub(crate) async fn admit(
         &self,
@@ -62,7 +63,8 @@ impl Shared {
     }
 }
 
-/// Refuses a policy whose expressions cannot be parsed, and returns warnings for rules that nothing enforces.
+/// Refuses a changed policy whose expressions cannot be parsed. Returns warnings about rules of a policy or a
+/// definition that this API does not enforce.
 pub(super) async fn readable(
     resource: &Resource,
     object: &Value,

@@ -1,4 +1,4 @@
-//! Parses the body of a request.
+//! Parses the bodies of write requests.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::route::FieldValidation;
 use crate::service::Call;
 use crate::status::Failure;
 
-/// Parses the body of a create or a replace, with warnings about duplicate fields.
+/// Parses the body of a POST or PUT request. Also returns warnings about duplicate fields in the body.
 pub(super) fn decode(resource: &Resource, call: &Call) -> Result<(Value, Vec<String>), Failure> {
     let unrecognized = |cause: &dyn std::fmt::Display| {
         Failure::bad_request(format!(
@@ -31,7 +31,7 @@ pub(super) fn decode(resource: &Resource, call: &Call) -> Result<(Value, Vec<Str
         }
     };
     let value = match value {
-        // Go decodes null as an object without fields.
+        // Like Go, this API decodes null as an object without fields.
         Value::Null if resource.custom.is_none() => Value::Object(Map::new()),
         object @ Value::Object(_) => object,
         _ => return Err(unrecognized(&"the body is not an object")),
@@ -60,7 +60,7 @@ pub(super) fn decode(resource: &Resource, call: &Call) -> Result<(Value, Vec<Str
 pub(super) fn decode_yaml(body: &[u8]) -> Result<Value, Failure> {
     let text = std::str::from_utf8(body)
         .map_err(|_| Failure::bad_request("error decoding YAML: the body is not UTF-8"))?;
-    // Most clients send JSON, so the faster parser is tried before YAML.
+    // Most clients send JSON, so the faster JSON parser is tried first.
     if let Ok(value) = serde_json::from_str(text) {
         return as_object(value);
     }

@@ -1,4 +1,5 @@
-//! Writes: read, compute, compare-and-swap, and retry if another client was faster.
+//! Handles write requests: reads the object, computes its new state, stores it by compare-and-swap, and
+//! retries after a conflict.
 
 mod admit;
 mod body;
@@ -18,10 +19,9 @@ use admit::readable;
 use body::decode;
 pub(super) use patch::{patch_failure, unreadable};
 
-/// The number of retries of an unconditional change.
+/// The largest number of attempts for a change without a precondition of the client.
 const ATTEMPTS: usize = 50;
 
-/// The result of an update.
 enum Outcome {
     Stored(Value),
     Unchanged(Value),
@@ -29,7 +29,7 @@ enum Outcome {
 }
 
 impl Shared {
-    /// Answers POST of a new object.
+    /// Answers a POST request, which creates an object.
     pub(super) async fn create(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let (mut object, repeated) = decode(resource, call)?;
         object::identify(resource, &call.target, &mut object)?;
@@ -57,7 +57,7 @@ impl Shared {
             }
             let stored = self.create_object(resource, object, call, false).await;
             match stored {
-                // If a generated name exists already, another one is tried.
+                // If an object with the generated name exists, the loop generates another name.
                 Err(failure)
                     if given.is_empty() && failure.reason == "AlreadyExists" && attempt < 7 => {}
                 stored => {
@@ -107,7 +107,7 @@ impl Shared {
         Ok((object, warnings))
     }
 
-    /// Makes the checks of the store for a dry run, without storing the object.
+    /// Makes the checks of the store for a dry run, but does not store the object.
     async fn check_free(
         &self,
         resource: &Resource,
@@ -183,7 +183,7 @@ impl Shared {
         }
     }
 
-    /// Answers PUT of a whole object.
+    /// Answers a PUT request, which replaces an object.
     pub(super) async fn replace(
         &self,
         resource: &Resource,
@@ -208,7 +208,7 @@ impl Shared {
                 message: "Invalid value: 0: must be specified for an update".into(),
                 field: "metadata.resourceVersion".into(),
             };
-            // A real server names the resource here, not the kind.
+            // Here, kube-apiserver puts the plural name of the resource in the place of the kind.
             let subject = Subject {
                 kind: resource.subject.plural.clone(),
                 ..resource.subject.clone()
@@ -233,7 +233,7 @@ impl Shared {
         self.change(resource, call, unconditional, change).await
     }
 
-    /// Returns the object of a request; a 404 failure if it does not exist.
+    /// Returns the object that the request names. Fails with 404 if the object does not exist.
     pub(super) async fn existing(
         &self,
         resource: &Resource,
@@ -258,7 +258,8 @@ impl Shared {
         self.answer_object(resource, call, 200, object, warnings)
     }
 
-    /// Computes a change on the newest state and stores it; retries if another client was faster.
+    /// Computes a change from the newest state of an object, and stores it. With `retry`, computes the change
+    /// again after a conflict.
     pub(super) async fn changed(
         &self,
         resource: &Resource,
@@ -332,7 +333,7 @@ impl Shared {
         Ok(Outcome::Stored(object))
     }
 
-    /// Stores a changed object if the object still has the state that the change was computed from.
+    /// Stores the new state of an object. Fails with a conflict if the stored object is no longer `old`.
     pub(super) async fn put(
         &self,
         resource: &Resource,
@@ -372,7 +373,7 @@ impl Shared {
         written.map_err(NotStored::from)
     }
 
-    /// Removes an object; the collector handles its dependents.
+    /// Removes an object. The collector deletes its dependents later.
     pub(super) async fn remove(
         &self,
         resource: &Resource,
@@ -396,7 +397,7 @@ impl Shared {
         written.map_err(NotStored::from)
     }
 
-    /// Answers with one object in the format that the client wants.
+    /// Answers with one object in the format that the client accepts.
     pub(super) fn answer_object(
         &self,
         resource: &Resource,
@@ -429,7 +430,7 @@ impl Shared {
     }
 }
 
-/// Returns the uids of an object's owners, sorted.
+/// Returns the uids in the ownerReferences of an object, sorted and without duplicates.
 pub(super) fn owners(object: &Value) -> Vec<String> {
     let mut found: Vec<String> = object["metadata"]["ownerReferences"]
         .as_array()
@@ -442,7 +443,7 @@ pub(super) fn owners(object: &Value) -> Vec<String> {
     found
 }
 
-/// Returns whether no finalizer keeps the object.
+/// Returns whether the object has no finalizers, so that it can be removed.
 pub(super) fn nothing_holds(resource: &Resource, object: &Value) -> bool {
     let none = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
     let namespace = resource.subject.group.is_empty() && resource.subject.plural == "namespaces";
@@ -458,8 +459,8 @@ fn part(call: &Call) -> Result<Part, Failure> {
     }
 }
 
-/// Builds the failure of a real server's storage for an object that was replaced by another object of the same
-/// name.
+/// Creates the failure for a write to an object that another object of the same name has replaced, with the
+/// message of kube-apiserver's storage.
 fn other_uid(resource: &Resource, old: &Value, uid: &str) -> Failure {
     let (namespace, name) = (meta(old, "namespace"), meta(old, "name"));
     let place: Vec<&str> = [resource.storage.trim_start_matches('/'), namespace, name]
@@ -477,7 +478,7 @@ fn other_uid(resource: &Resource, old: &Value, uid: &str) -> Failure {
     )
 }
 
-/// Returns whether objects of a kind may be replaced without a resourceVersion.
+/// Returns whether a client may replace objects of a resource without sending a resourceVersion.
 fn updates_unconditionally(resource: &Resource) -> bool {
     resource.custom.is_none()
         && !matches!(
@@ -520,7 +521,7 @@ fn generated(prefix: &str) -> String {
     format!("{kept}{suffix}")
 }
 
-/// Builds follow-up work; `subject` is the uid, key or name that the work is for.
+/// Creates follow-up work. `subject` is the uid, the key or the name of the object that the work is for.
 pub(super) fn work(what: Follow, subject: &str) -> FollowUp {
     FollowUp {
         what,

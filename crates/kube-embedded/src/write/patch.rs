@@ -1,4 +1,4 @@
-//! PATCH in its four forms.
+//! Answers PATCH requests: JSON patch, merge patch, strategic merge patch and server-side apply.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
 impl Shared {
-    /// Answers PATCH in any of its forms.
+    /// Answers a PATCH request of any type.
     pub(crate) async fn patch(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let builtin = [JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY];
         let custom = [JSON_PATCH, MERGE_PATCH, APPLY];
@@ -68,7 +68,7 @@ impl Shared {
             {
                 return Err(Failure::stale(&resource.subject, &name));
             }
-            // An invalid result is reported as an error of the patch.
+            // If the result is not a valid object, the error is about the patch.
             object::readable(resource, &new).map_err(|why| match why {
                 Unreadable::Mismatch(failure) if failure.code == 422 => failure,
                 why => unreadable(&new, &why.why()),
@@ -85,7 +85,7 @@ impl Shared {
         self.change(resource, call, true, change).await
     }
 
-    /// Answers a server-side apply.
+    /// Answers a PATCH request with server-side apply.
     async fn apply(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let Some(manager) = &call.options.field_manager else {
             let cause = Cause {
@@ -119,7 +119,8 @@ impl Shared {
                 metadata.remove("resourceVersion");
                 object::identify(resource, &call.target, &mut merged)?;
                 match self.create_object(resource, merged, call, true).await {
-                    // Another client created the object first, so the next attempt changes that object.
+                    // Another client has created the object in the meantime, so the loop applies the
+                    // configuration to that object.
                     Err(failure) if failure.reason == "AlreadyExists" => continue,
                     created => {
                         let (object, warnings) = created?;
@@ -158,7 +159,7 @@ impl Shared {
     }
 }
 
-/// Builds the failure for a patch that could not be applied.
+/// Converts the error of a patch to the answer for the client.
 pub(crate) fn patch_failure(error: &patch::PatchError) -> Failure {
     let (code, reason) = error.status();
     let mut failure = Failure::other(code, reason, error.message());
@@ -206,7 +207,7 @@ pub(crate) fn unreadable(patched: &Value, why: &str) -> Failure {
     Failure::invalid(&nothing, "", vec![cause])
 }
 
-/// Restores apiVersion and kind: they are not fields of the type that a strategic merge patch is merged into.
+/// Restores apiVersion and kind, which are not fields of the type that a strategic merge patch changes.
 fn of_its_kind(mut merged: Value, old: &Value) -> Value {
     for field in ["apiVersion", "kind"] {
         if merged[field].is_string() {

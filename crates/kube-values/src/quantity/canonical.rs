@@ -1,12 +1,11 @@
-//! Formats a quantity as the server writes it: `1024Mi` becomes `1Gi`, `0.5` becomes `500m`.
+//! Formats a quantity as the API server writes it: `1024Mi` becomes `1Gi`, `0.5` becomes `500m`.
 //!
-//! Go keeps the text of some quantities (`1500m`, `1e3`, but also `1.500`), and this module keeps them too. Go
-//! prints all other quantities from their amounts, and this module prints the same texts. Quantities beyond 10^29
-//! are left as they are written.
+//! The Go library keeps the text of some quantities (`1500m`, `1e3`, but also `1.500`) and formats all others
+//! from their amounts. This module does the same. It does not change quantities beyond 10^29.
 
 use super::{BINARY, DECIMAL, Format, ONE, Parts};
 
-/// Returns the text that the server would answer with; `None` if the text is not a quantity.
+/// Returns the text that the API server stores for a quantity; `None` if the text is not a quantity.
 pub fn canonical(text: &str) -> Option<String> {
     let text = text.trim();
     let parts = Parts::parse(text)?;
@@ -15,8 +14,7 @@ pub fn canonical(text: &str) -> Option<String> {
     }
     let nanos = parts.amount()?;
     let format = match parts.format {
-        // Go writes an amount below 1024, or with a fraction, in decimal: no binary suffix expresses it as a whole
-        // number.
+        // Go writes an amount below 1024, or an amount with a fraction, in the decimal format.
         Format::Binary if nanos.abs() < 1024 * ONE || nanos % ONE != 0 => Format::Decimal,
         format => format,
     };
@@ -28,7 +26,8 @@ pub fn canonical(text: &str) -> Option<String> {
     })
 }
 
-/// Returns whether Go keeps the text: a small number whose text a quick check accepts as canonical.
+/// Returns whether Go keeps the text of the quantity. It keeps short texts that a quick check accepts as
+/// canonical.
 fn is_kept(parts: &Parts<'_>) -> bool {
     let digits = parts.digits();
     let length = i32::try_from(digits.len()).unwrap_or(i32::MAX);
@@ -55,8 +54,8 @@ fn binary(mut amount: i128) -> String {
     format!("{amount}{}", BINARY.get(power).unwrap_or(&""))
 }
 
-/// Formats an amount with an exponent that is a multiple of three: as a suffix whose exponent is at most `most`,
-/// or as `e3` without a limit.
+/// Formats an amount with an exponent that is a multiple of three. With `most`, writes the exponent as a
+/// suffix and limits it to `most`; without it, writes `e3`, `e6`, ...
 fn decimal(nanos: i128, most: Option<i32>) -> String {
     let (mut amount, mut exponent) = (nanos, -9);
     while amount % 1000 == 0 && most.is_none_or(|most| exponent < most) {

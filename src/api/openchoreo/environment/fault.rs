@@ -1,25 +1,24 @@
-//! Errors of pipelines, for which bowline refuses promotions.
+//! The errors of pipelines. While a namespace has such an error, bowline refuses its promotions.
 
-/// A pipeline whose paths have a cycle.
+/// The error of a pipeline whose promotion paths have a cycle.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "the promotion paths lead in a circle through {}; remove one of the paths between them",
     .environments.join(", ")
 )]
 pub struct PipelineCycle {
-    /// The environments that cannot be ordered.
+    /// The environments of the cycle, and those that come after it.
     pub environments: Vec<String>,
 }
 
-/// An error of the pipelines of a namespace. bowline refuses promotions until it is fixed.
+/// An error of the pipelines of a namespace. bowline refuses promotions until a user fixes it.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PipelineFault {
-    /// The paths of the only pipeline have a cycle.
+    /// The promotion paths of the only pipeline have a cycle.
     #[error("DeploymentPipeline {pipeline}: {cycle}")]
     Cycle {
         /// The name of the pipeline.
         pipeline: String,
-        /// The environments of the cycle.
         cycle: PipelineCycle,
     },
     /// The namespace has more than one pipeline.
@@ -37,17 +36,16 @@ pub enum PipelineFault {
 }
 
 impl PipelineFault {
-    /// Returns how to fix the error. It names no pipeline to delete: only the user knows which one stays.
+    /// Returns a command that helps to fix the error. The command names no pipeline to delete, because only
+    /// the user knows which one to keep.
     pub fn hint(&self) -> String {
         const KIND: &str = "deploymentpipelines.openchoreo.dev";
         match self {
             Self::Cycle { pipeline, .. } => format!("kubectl edit {KIND} {pipeline}"),
-            Self::Several { pipelines, .. } => {
-                let names = pipelines.join(" or ");
-                format!(
-                    "decide which one stays, and delete the other: kubectl delete {KIND} NAME, where NAME is {names}"
-                )
-            }
+            Self::Several { pipelines, .. } => format!(
+                "delete all but one of {}: kubectl delete {KIND} NAME",
+                pipelines.join(", ")
+            ),
         }
     }
 

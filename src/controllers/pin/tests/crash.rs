@@ -1,4 +1,4 @@
-//! A crash between any two writes, and the recovery by a second controller.
+//! A crash of the controller between any two writes, and the recovery by a second controller.
 
 use kube::api::ListParams;
 
@@ -46,7 +46,8 @@ async fn end(shop: &Shop) -> serde_json::Value {
     })
 }
 
-/// Two moves. The first controller dies after `cut` writes, and a second one continues.
+/// Moves a ReleasePin twice. With `cut`, the first controller dies after that many writes, and a second one
+/// continues. Returns the final state and the number of writes.
 async fn lives(cut: Option<usize>) -> (serde_json::Value, usize) {
     let shop = Shop::open().await;
     let mut writes = 0;
@@ -56,7 +57,7 @@ async fn lives(cut: Option<usize>) -> (serde_json::Value, usize) {
         if let Some(cut) = cut {
             let planner = Planner::open(&shop).await;
             planner.requests.cut_after(cut);
-            // Dropped in the middle, like a killed process.
+            // The reconcile is dropped in the middle, as in a killed process.
             tokio::select! {
                 () = planner.requests.blown() => {}
                 (done, _) = planner.reconcile(&shop, "dev") => {

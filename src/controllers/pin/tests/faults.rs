@@ -1,4 +1,5 @@
-//! A failure is reported, does not change running resources, and goes away when its cause is fixed.
+//! Failures of a reconcile: the status reports them, running resources do not change, and a retry succeeds
+//! after the cause is fixed.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -8,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::api::hold::Hold;
 use crate::api::{Release, RenderedRelease};
-use crate::controllers::testing::{DEFINITIONS, ENVIRONMENTS, NOW, reason};
+use crate::testing::{DEFINITIONS, ENVIRONMENTS, NOW, reason};
 
 const SETTINGS: &str = "
 apiVersion: openchoreo.dev/v1alpha1
@@ -80,7 +81,7 @@ async fn a_release_that_is_missing_or_of_another_takes_nothing_away() {
         (before.spec, Some(1))
     );
 
-    // The missing release is created later.
+    // The ReleasePin names a missing release, which the test creates later.
     shop.pin("dev", "cart-9").await;
     shop.until_reason("dev", condition::READY, condition::RELEASE_MISSING)
         .await;
@@ -93,7 +94,7 @@ async fn a_release_that_is_missing_or_of_another_takes_nothing_away() {
         Some("cart-9")
     );
 
-    // The release is deleted, without its label.
+    // The release is deleted after its claim label is removed.
     let label = json!({"metadata": {"labels": {labels::PINNED: null}}});
     let releases = shop.api::<Release>();
     running.stop().await;
@@ -156,7 +157,7 @@ async fn settings_and_environments_that_do_not_fit_are_told_by_path() {
         .await;
     let told = message(&pin, condition::RENDERED);
     assert!(told.contains("message"), "{told}");
-    // The running resources keep their health.
+    // The old resources still run, so the failure does not make the outcome unhealthy.
     let outcome = pin.status.unwrap().outcomes.pop().unwrap();
     assert_eq!(outcome.healthy, None);
     shop.apply(&settings("one", "bye")).await;
@@ -216,7 +217,7 @@ async fn the_deletion_of_the_kind_of_the_settings_changes_nothing_that_runs() {
         told.starts_with("the settings of cart in dev are not known, because the kind envsettings"),
         "{told}"
     );
-    // A move or a restart of the controller changes nothing either.
+    // A move of the ReleasePin or a restart of the controller does not hide the failure.
     shop.pin("dev", "cart-2").await;
     shop.until_reason("dev", condition::RENDERED, condition::SETTINGS_UNKNOWN)
         .await;
@@ -232,7 +233,7 @@ async fn the_deletion_of_the_kind_of_the_settings_changes_nothing_that_runs() {
         (before.spec, before.metadata.generation)
     );
 
-    // When the kind and its objects exist again, the ReleasePin continues.
+    // When the kind and its objects exist again, the controller renders the ReleasePin again.
     let gone = |found: Option<&CustomResourceDefinition>| found.is_none();
     let gone = kube::runtime::wait::await_condition(kinds.clone(), kind, gone);
     gone.await.unwrap();
@@ -317,7 +318,7 @@ async fn a_repository_that_is_gone_is_told_and_a_snapshot_needs_none() {
     assert_eq!(reason(&pin, condition::RENDERED), "Rendered");
     planner.close();
 
-    // References that were resolved before need neither the repository nor the cache.
+    // The snapshot has the definitions, so the controller needs neither the repository nor the git cache.
     std::fs::remove_dir_all(&repository).unwrap();
     std::fs::remove_dir_all(shop.folder.path().join("git-cache")).unwrap();
     let planner = Planner::open(&shop).await;
@@ -367,7 +368,7 @@ async fn a_hold_counts_until_it_ends_and_stays_listed() {
     assert_eq!(pin.spec.holds.len(), 1);
     assert_eq!(pin.status.unwrap().outcomes.len(), 1, "one per generation");
 
-    // On a ReleasePin that a GitOps tool owns, the hold has no end.
+    // The hold has no end on a ReleasePin that a GitOps tool owns.
     let owned = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "shop"}}});
     let pins = shop.api::<ReleasePin>();
     let params = PatchParams::default();

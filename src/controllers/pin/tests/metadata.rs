@@ -1,4 +1,4 @@
-//! The controller writes missing metadata: audit entries of edits, and claims.
+//! The missing metadata that the controller writes: claims, and audit entries of edits.
 
 use kube::api::ListParams;
 

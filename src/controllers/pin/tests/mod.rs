@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::api::condition;
-use crate::controllers::testing::{Requests, Shop, start};
+use crate::testing::{Requests, Shop, start};
 
 /// The shared state with running watches, for single reconciles.
 struct Planner {
@@ -30,7 +30,7 @@ impl Planner {
         }
     }
 
-    /// Reconciles a ReleasePin, and returns the requests that this sent.
+    /// Reconciles a ReleasePin. Returns the result and the requests that the reconcile sent.
     async fn reconcile(
         &self,
         shop: &Shop,
@@ -47,17 +47,17 @@ impl Planner {
         self.shared.base.feed().when(wanted).await;
     }
 
-    /// Waits until a release has the label of a claim.
+    /// Waits until the read model shows the claim label on a release.
     async fn claimed(&self, release: &str) {
         let key = Key::new("default", release);
         self.world(|world| world.release(&key).is_some_and(|row| row.pinned))
             .await;
     }
 
-    /// Waits until the row of a rendered release fulfils a condition.
+    /// Waits until the row of a RenderedRelease fulfils a condition.
     async fn row(&self, name: &str, wanted: impl Fn(&Row) -> bool) {
         let key = Key::new("default", name);
-        // The table sends no events to tests, so the test polls it.
+        // The table sends no events to the test, so the test polls it.
         while !self
             .shared
             .rendered
@@ -107,7 +107,7 @@ async fn a_pin_becomes_a_rendered_release_and_its_status_follows_the_health() {
     let outcomes = pin.status.unwrap().outcomes;
     assert_eq!((outcomes.len(), outcomes[0].healthy), (1, Some(true)));
 
-    // The new release is not ready because of the health of the old one.
+    // The health report of the old release does not make the new release ready.
     let second = shop.release("2").await;
     shop.pin("dev", &second).await;
     let pin = shop

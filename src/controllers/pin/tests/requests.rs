@@ -1,4 +1,4 @@
-//! The requests of a reconcile.
+//! The requests that a reconcile sends.
 
 use super::*;
 
@@ -16,7 +16,7 @@ async fn nothing_is_asked_where_nothing_changed() {
     assert_eq!(done.unwrap(), Action::await_change());
     let snapshot = shop.get_pin("dev").await.status.unwrap().snapshot.unwrap();
     let keep = format!("PATCH componentenvsnapshots/{snapshot}");
-    // The status is the last request; the order of the others is free.
+    // The status is the last request. The other requests may have any order.
     assert_eq!(asked.pop().unwrap(), "PUT releasepins/cart-dev/status");
     asked.sort();
     let expected = [
@@ -40,14 +40,14 @@ async fn nothing_is_asked_where_nothing_changed() {
     let (_, asked) = planner.reconcile(&shop, "dev").await;
     assert_eq!(asked, [""; 0]);
 
-    // The body is cached for another environment.
+    // A ReleasePin of another environment uses the cached content of the release.
     shop.pin("prod", "cart-1").await;
     let (_, asked) = planner.reconcile(&shop, "prod").await;
     let read = asked.iter().any(|line| line.starts_with("GET"));
     assert!(!read, "{asked:?}");
     planner.close();
 
-    // A restart reads the release again and writes nothing.
+    // After a restart, a reconcile reads the release again and writes nothing.
     let planner = Planner::open(&shop).await;
     let (_, asked) = planner.reconcile(&shop, "dev").await;
     assert_eq!(asked, ["GET releases/cart-1"]);

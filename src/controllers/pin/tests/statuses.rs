@@ -1,12 +1,12 @@
-//! The status as a table.
+//! The status of a ReleasePin by the result of a reconcile, as a table.
 
 use jiff::Timestamp;
 
 use crate::api::choreo::rendered::Health;
 use crate::api::condition::{self, Status};
 use crate::api::openchoreo::pin::{MAX_OUTCOMES, ReleasePinStatus};
-use crate::controllers::pin::rendered::{Report, Word};
-use crate::controllers::pin::status::{Done, Step, Subject, Trouble, status};
+use crate::pin::rendered::{Report, Word};
+use crate::pin::status::{Done, Step, Subject, Trouble, status};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -39,7 +39,7 @@ fn done(report: Option<Report>) -> Result<Done, Trouble> {
     })
 }
 
-/// The conditions, in the order of the steps: `T`, `F` or `U` with the reason.
+/// Returns the conditions in the order of the steps: `T`, `F` or `U` (True, False, Unknown) with the reason.
 fn said(status: &ReleasePinStatus) -> Vec<String> {
     let types = [
         condition::RESOLVED,
@@ -175,7 +175,7 @@ fn every_way_out_has_all_conditions() {
         );
         assert_eq!(outcome.why.is_none(), healthy == Some(true), "{found:?}");
         assert_eq!(status.applied_release.is_some(), found.is_ok());
-        // A second run changes nothing.
+        // A second computation with the same inputs changes nothing.
         assert_eq!(look(&status, 3, "r-1", &found, 9), status);
     }
 }
@@ -210,7 +210,7 @@ fn outcomes_follow_the_moves() {
     let first = look(&ReleasePinStatus::default(), 1, "a", &moving, 10);
     assert_eq!(say(&first), [(1, "a".into(), 10, None, None)]);
     let first = look(&first, 1, "a", &well, 20);
-    // A scaling does not make a healthy release unhealthy.
+    // Resources that progress again, as in a scaling, do not make a healthy release unhealthy.
     let first = look(&first, 1, "a", &moving, 30);
     assert_eq!(say(&first), [(1, "a".into(), 10, None, Some(true))]);
     assert_eq!(
@@ -226,7 +226,7 @@ fn outcomes_follow_the_moves() {
         ]
     );
     assert_eq!(second.applied_release.as_deref(), Some("a"));
-    // A hold ends: the generation stays, the effective release changes.
+    // When a hold ends, the effective release changes but the generation stays.
     let third = look(&second, 2, "c", &well, 50);
     assert_eq!(
         say(&third),

@@ -1,4 +1,4 @@
-//! The deletion of a release.
+//! The deletion of a RenderedRelease.
 
 use http::Method;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -29,7 +29,7 @@ async fn everything_goes_and_then_the_release() {
     ];
     stage.release("web-dev", "dev", &objects).await;
     stage.until_ready("web-dev").await;
-    // A resource with a finalizer delays the cleanup, and the message names it.
+    // An object with a foreign finalizer delays the cleanup, and the condition names the object.
     finalizers(&stage.own, &objects[1], json!(["shop.example/wait"])).await;
     stage.delete("web-dev").await;
     let release = stage
@@ -51,8 +51,8 @@ async fn everything_goes_and_then_the_release() {
     assert!(get(&admin, &objects[1]).await.is_none());
 }
 
-/// Environment and DataPlane are deleted with their namespace, in any order; the release still finds its data
-/// plane.
+/// The Environment and the DataPlane are deleted with their namespace, in any order. The controller still
+/// finds the data plane of the RenderedRelease.
 #[tokio::test]
 async fn the_end_does_not_need_the_environment() {
     let stage = Stage::new().await;
@@ -106,7 +106,7 @@ async fn the_end_waits_for_what_cannot_be_seen() {
         message.contains("Secret cannot be read, access was denied"),
         "{message}"
     );
-    // The kinds that can be read are cleaned up, because everything has to be deleted.
+    // The objects of the readable kinds are deleted, because the cleanup deletes everything.
     assert!(get(&admin, &objects[0]).await.is_none());
     assert_eq!(
         release.metadata.finalizers.unwrap(),
@@ -131,7 +131,7 @@ async fn a_release_that_had_nothing_ends_at_once() {
     stage.until_gone("web-dev").await;
 }
 
-/// A release that takes over the objects of a deleted release of the same name.
+/// A RenderedRelease that takes over the objects of a deleted RenderedRelease of the same name.
 #[tokio::test]
 async fn an_object_that_is_being_deleted_is_not_applied_and_the_end_waits_for_it() {
     let stage = Stage::new().await;
@@ -143,7 +143,7 @@ async fn an_object_that_is_being_deleted_is_not_applied_and_the_end_waits_for_it
         .await;
     stage.until_ready("web-dev").await;
     running.stop().await;
-    // The release goes without its object, as in an uninstallation that keeps the workloads.
+    // The RenderedRelease is deleted without its object, as in an uninstallation that keeps the workloads.
     finalizers(&stage.own, &web, json!(["shop.example/wait"])).await;
     let release = json!({"apiVersion": "core.choreo.dev/v1", "kind": "Release", "metadata": {"name": "web-dev", "namespace": "default"}});
     finalizers(&stage.own, &release, json!(null)).await;
@@ -167,7 +167,7 @@ async fn an_object_that_is_being_deleted_is_not_applied_and_the_end_waits_for_it
         message.contains("shop-dev") && message.contains("is being deleted"),
         "{message}"
     );
-    // The end of the new release waits for the object.
+    // The deletion of the new RenderedRelease waits until the object is gone.
     stage.delete("web-dev").await;
     let release = stage
         .until("web-dev", |it| {

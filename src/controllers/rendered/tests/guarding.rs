@@ -1,4 +1,4 @@
-//! The deletion of a whole kind or namespace removes nothing from a data plane.
+//! The deletion of a whole kind or namespace deletes nothing in a data plane.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::stage::*;
 use crate::api::choreo::rendered::RenderedRelease;
 use crate::api::{ReleasePin, condition, labels};
-use crate::controllers::rendered::deletion_guard;
+use crate::rendered::deletion_guard;
 
 /// Waits until the controller reports that it does not clean up a RenderedRelease, and returns the reason.
 async fn stopped(releases: Api<RenderedRelease>) -> String {
@@ -26,7 +26,7 @@ async fn stopped(releases: Api<RenderedRelease>) -> String {
     said(&release, condition::FINALIZING).unwrap().2
 }
 
-/// Requests the cleanup, and waits until a ConfigMap is gone.
+/// Requests the cleanup of a RenderedRelease, and waits until a ConfigMap is gone.
 async fn cleans_up(releases: Api<RenderedRelease>, name: &str, maps: Api<ConfigMap>) {
     let params = PatchParams::default();
     let release = releases.get(name).await.unwrap();
@@ -55,7 +55,7 @@ async fn deleting_the_kind_removes_no_workload() {
         .release("web-dev", "dev", std::slice::from_ref(&settings))
         .await;
     stage.until_ready("web-dev").await;
-    // The value that an interrupted uninstallation left behind.
+    // The annotation value that an interrupted uninstallation left behind.
     let left = json!({"metadata": {"annotations": {labels::REMOVE_RUNNING: "true"}}});
     let params = PatchParams::default();
     let releases = stage.releases();

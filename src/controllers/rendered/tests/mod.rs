@@ -1,4 +1,4 @@
-//! The controller against embedded stores.
+//! Tests of the RenderedRelease controller on embedded stores.
 
 mod ending;
 mod guarding;

@@ -1,14 +1,14 @@
-//! The owner of an object.
+//! How the controller finds the owner of an object.
 
 use serde_json::{Value, json};
 
 use crate::api::builtin::is_builtin;
 use crate::api::choreo::rendered::RenderedResource;
 use crate::api::labels;
-use crate::controllers::rendered::apply::{Step, step};
-use crate::controllers::rendered::desired::{Desired, desired, named};
-use crate::controllers::rendered::kinds::{Kind, WELL_KNOWN};
-use crate::controllers::rendered::live::{Live, Owner, Standing, Whole};
+use crate::rendered::apply::{Step, step};
+use crate::rendered::desired::{Desired, desired, named};
+use crate::rendered::kinds::{Kind, WELL_KNOWN};
+use crate::rendered::live::{Live, Owner, Standing, Whole};
 
 fn owner() -> Owner {
     Owner {
@@ -18,7 +18,7 @@ fn owner() -> Owner {
     }
 }
 
-/// An object with labels of a release, and the field managers that wrote them.
+/// Returns an object with the labels of a RenderedRelease and the given managed fields.
 fn object(uid: &str, name: &str, managers: Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -48,7 +48,7 @@ fn changed(of: Value, change: impl FnOnce(&mut Value)) -> Value {
 }
 
 fn live(object: &Value) -> Live {
-    // In the form of a watch event.
+    // The object is parsed as from a watch event.
     let seen: Whole = serde_json::from_value(object.clone()).unwrap();
     seen.keep("", "ConfigMap")
 }

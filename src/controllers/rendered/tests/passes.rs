@@ -1,4 +1,5 @@
-//! Passes over releases: which requests are sent, which drift is repaired, which objects are refused.
+//! Passes over RenderedReleases: which requests they send, which drift they repair, which objects they
+//! refuse.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ async fn a_second_pass_over_what_has_not_changed_sends_nothing() {
     let running = stage.start();
     stage.release("web-dev", "dev", &objects).await;
     let ready = stage.until_ready("web-dev").await;
-    // A second release shows when the passes are over, because its pass comes later.
+    // A pass over a second RenderedRelease comes later, so its result shows that the first pass is over.
     stage.own.asked();
     nudge(&stage, "web-dev").await;
     stage
@@ -48,7 +49,7 @@ async fn a_second_pass_over_what_has_not_changed_sends_nothing() {
     let now = stage.releases().get("web-dev").await.unwrap();
     assert_eq!(json!(now.status), json!(ready.status));
     assert_eq!(asked, [""; 0]);
-    // A restarted controller finds everything unchanged.
+    // A restarted controller sends no request either, because everything is unchanged.
     running.stop().await;
     stage.own.asked();
     let _running = stage.start();
@@ -63,7 +64,7 @@ async fn a_second_pass_over_what_has_not_changed_sends_nothing() {
     assert_eq!(again.metadata.generation, ready.metadata.generation);
 }
 
-/// Times in managed fields are whole seconds: two applies within one second look the same by time.
+/// Times in managed fields are whole seconds, so two applies within one second have the same time.
 #[tokio::test]
 async fn what_was_applied_and_not_written_down_is_put_right_within_the_same_second() {
     let mut stage = Stage::new().await;
@@ -74,7 +75,7 @@ async fn what_was_applied_and_not_written_down_is_put_right_within_the_same_seco
     let running = stage.start();
     stage.release("web-dev", "dev", &[settings("1")]).await;
     stage.until_ready("web-dev").await;
-    // The next version is applied, and the controller is killed before it writes the status.
+    // The controller applies the next version and is killed before it writes the status.
     stage
         .own
         .rule(|_, path| match path.ends_with("/web-dev/status") {
@@ -93,7 +94,7 @@ async fn what_was_applied_and_not_written_down_is_put_right_within_the_same_seco
     assert_eq!(found["data"]["value"], "1");
 }
 
-/// Triggers a pass over a release without changing its spec.
+/// Triggers a pass over a RenderedRelease without changing its spec.
 async fn nudge(stage: &Stage, name: &str) {
     let patch =
         json!({"metadata": {"finalizers": [labels::DATAPLANE_CLEANUP, "shop.example/other"]}});
@@ -116,7 +117,7 @@ async fn drift_is_repaired_whatever_it_is() {
         .await;
     let release = stage.until_ready("web-dev").await;
     let admin = stage.own.admin();
-    // A user scales, edits data, removes one label, removes all labels, deletes.
+    // A user scales the workload, edits data, removes one label, removes all labels, and deletes an object.
     tamper(&stage.own, &web, json!({"spec": {"replicas": 7}})).await;
     until(api(&admin, &web), |it| {
         it.name_any() == "web" && it.data["spec"]["replicas"] == 2
@@ -153,7 +154,7 @@ async fn drift_is_repaired_whatever_it_is() {
         Some(before["metadata"]["uid"].as_str().unwrap()),
         again.uid().as_deref()
     );
-    // A field that a user adds stays.
+    // The controller keeps a field that a user added.
     tamper(&stage.own, &settings, json!({"data": {"more": "x"}})).await;
     tamper(&stage.own, &settings, json!({"data": {"value": "3"}})).await;
     let repaired = until(api(&admin, &settings), |it| {
@@ -169,7 +170,7 @@ async fn what_is_somebody_elses_is_not_taken() {
     let admin = stage.own.admin();
     namespace(&admin, "shop-dev").await;
     let theirs = put(&admin, config_map("shop-dev", "settings", "theirs")).await;
-    // No field conflicts here, so an apply would take the object over without an error.
+    // No field conflicts here, so the API server would accept the apply without an error.
     let same = put(&admin, config_map("shop-dev", "same", "1")).await;
     let _running = stage.start();
     let wanted = [
@@ -191,7 +192,7 @@ async fn what_is_somebody_elses_is_not_taken() {
         message.contains("r1: an object that bowline does not own"),
         "{message}"
     );
-    // All resources are attempted.
+    // The controller still applies the other resources.
     assert_eq!(
         entry(&release, "ConfigMap", "new").unwrap().health,
         Health::Healthy
@@ -203,7 +204,7 @@ async fn what_is_somebody_elses_is_not_taken() {
             before.resource_version().as_deref()
         );
     }
-    // After the user hands them over, the objects are adopted.
+    // When the user sets the adopt annotation, the controller takes over the objects.
     for object in &wanted[..2] {
         tamper(
             &stage.own,
@@ -242,7 +243,7 @@ async fn two_releases_do_not_fight_over_an_object() {
         .await
         .unwrap();
     assert_eq!(shared["data"]["value"], "a");
-    // The deletion of the second release removes no object of the first.
+    // The deletion of the second RenderedRelease deletes no object of the first.
     stage.delete("b-dev").await;
     stage.until_gone("b-dev").await;
     assert!(
@@ -260,7 +261,8 @@ async fn a_release_that_was_restored_takes_its_resources_over() {
     stage.release("web-dev", "dev", &objects).await;
     stage.until_ready("web-dev").await;
     running.stop().await;
-    // The control plane is lost and created again: the same name, another uid.
+    // The test simulates a control plane that is lost and created again: the new RenderedRelease has the same
+    // name and another uid.
     let patch = json!({"metadata": {"finalizers": null}});
     stage
         .releases()
@@ -389,7 +391,7 @@ async fn what_is_missing_is_waited_for() {
         .environment("qa", json!({"context": null, "inCluster": {}}), "shop-qa")
         .await;
     let release = stage.until_ready("web-qa").await;
-    // A resource without a namespace goes to the namespace of the environment.
+    // A resource without a namespace gets the namespace of the environment.
     let settings = entry(&release, "ConfigMap", "settings").unwrap();
     assert_eq!(settings.namespace.as_deref(), Some("shop-qa"));
 }
@@ -421,7 +423,7 @@ async fn what_cannot_be_applied_is_said_beside_what_was() {
         entry(&release, "ConfigMap", "settings").unwrap().health,
         Health::Healthy
     );
-    // The kind appears, and the release continues by itself.
+    // When the data plane serves the kind, the controller applies the resource by itself.
     stage.release("web-dev", "dev", &objects[2..3]).await;
     stage
         .until_reason("web-dev", condition::READY, condition::APPLY_FAILED)

@@ -1,4 +1,4 @@
-//! Several data planes are independent of each other.
+//! Data planes do not delay or change each other.
 
 use std::time::Duration;
 
@@ -27,15 +27,16 @@ async fn one_controller_serves_every_data_plane() {
     let prod = stage.until_ready("web-prod").await;
     assert_eq!(dev.data_planes().unwrap(), ["embedded"]);
     assert_eq!(prod.data_planes().unwrap(), ["context/far"]);
-    // The same object in two data planes; the deletion of one release keeps the other object.
+    // Both data planes have an object of this name. The deletion of one RenderedRelease keeps the object of
+    // the other.
     stage.delete("web-dev").await;
     stage.until_gone("web-dev").await;
     assert!(get(&stage.own.admin(), &settings).await.is_none());
     assert!(get(&far.admin(), &settings).await.is_some());
 }
 
-/// One data plane hangs, with more releases than its limit. The releases of the other stay fast, and the
-/// first one recovers by itself.
+/// One data plane hangs while it has more RenderedReleases than its limit. The RenderedReleases of the other
+/// data plane stay fast, and the first data plane recovers by itself.
 #[tokio::test]
 async fn a_data_plane_that_does_not_answer_holds_up_nobody_else() {
     for silent in [Fate::Hang, Fate::Unreachable] {
@@ -72,7 +73,7 @@ async fn a_data_plane_that_does_not_answer_holds_up_nobody_else() {
                 .await;
             stage.until_ready(&format!("web-{at}-dev")).await;
         }
-        // The backoff grows, and one release tests the connection for all.
+        // The backoff grows, and one RenderedRelease tests the connection for all.
         stage.delete("web-39-prod").await;
         stage
             .until_reason(
@@ -90,7 +91,7 @@ async fn a_data_plane_that_does_not_answer_holds_up_nobody_else() {
     }
 }
 
-/// A resource with a finalizer that no controller removes delays only its own release.
+/// An object with a finalizer that no controller removes delays only its own RenderedRelease.
 #[tokio::test]
 async fn a_stuck_finalizer_holds_up_nobody_else() {
     let stage = Stage::new().await;
@@ -120,7 +121,7 @@ async fn a_stuck_finalizer_holds_up_nobody_else() {
         stage.release(&format!("web-{at}"), "dev", &[object]).await;
         stage.until_ready(&format!("web-{at}")).await;
     }
-    // A stale object that cannot be deleted does not keep its release from being ready.
+    // A RenderedRelease becomes ready although a stale object cannot be deleted.
     stage
         .release(
             "both",
@@ -179,7 +180,8 @@ async fn an_environment_that_moves_takes_its_resources_along() {
     );
 }
 
-/// The same cluster under another name: a cleanup there would delete the objects that were just applied.
+/// Two connections with different names lead to one cluster. A cleanup through the old name would delete the
+/// objects that were just applied.
 #[tokio::test]
 async fn a_data_plane_that_is_reached_in_another_way_loses_nothing() {
     let mut stage = Stage::new().await;
@@ -207,7 +209,7 @@ async fn a_data_plane_that_is_reached_in_another_way_loses_nothing() {
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
 }
 
-/// Without the simulator, pods say why a workload is not ready.
+/// Without the simulator, the pods give the reason why a workload is not ready.
 #[tokio::test]
 async fn pods_say_why_a_workload_is_not_ready() {
     let mut stage = Stage::new().await;
@@ -237,7 +239,7 @@ async fn pods_say_why_a_workload_is_not_ready() {
                 .unwrap();
         }
     };
-    // The old pod crashes too, and is ignored.
+    // The old pod crashes too, but the controller ignores it.
     pod("web-old", "shop/web:v0", "CrashLoopBackOff").await;
     pod("web-new", "shop/web:v1", "ImagePullBackOff").await;
     stage

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::stage::*;
 use crate::api::{condition, labels};
-use crate::controllers::rendered::kinds::Kind;
-use crate::controllers::rendered::live::Whole;
-use crate::controllers::rendered::prune::{Held, stale};
 use crate::engine::diff::Identity;
+use crate::rendered::kinds::Kind;
+use crate::rendered::live::Whole;
+use crate::rendered::prune::{Held, stale};
 
 #[test]
 fn what_is_stale_is_told_by_group_kind_namespace_and_name() {
@@ -84,7 +84,8 @@ async fn what_is_no_longer_wanted_goes() {
     assert!(get(&admin, &gone).await.is_none());
 }
 
-/// A resource changes its kind or its namespace under the same id: the old object is deleted once.
+/// A resource changes its kind or its namespace under the same id: the controller deletes the old object
+/// once.
 #[tokio::test]
 async fn what_moves_leaves_nothing_behind() {
     let stage = Stage::new().await;
@@ -120,7 +121,7 @@ async fn what_moves_leaves_nothing_behind() {
         let deletions = deletions.iter().filter(|line| line.starts_with("DELETE"));
         assert_eq!(deletions.count(), 1);
     }
-    // Namespaces are not deleted.
+    // The controller deletes no namespace.
     for name in ["shop-dev", "shop-other"] {
         let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         assert!(get(&admin, &space).await.is_some());
@@ -160,9 +161,9 @@ async fn a_namespace_that_a_release_brought_is_not_taken_away() {
     assert_eq!(left["metadata"]["deletionTimestamp"], json!(null));
 }
 
-/// One kind is forbidden, does not answer, or is missing in the API or in discovery: no object of any kind is
-/// deleted, the desired resources are applied, and the condition names the reason. Then the kind can be read
-/// again.
+/// One kind is forbidden, does not answer, or is missing in the API or in discovery. Then the controller
+/// deletes no object of any kind, applies the desired resources, and names the reason in a condition. Later
+/// the kind can be read again.
 #[tokio::test]
 async fn nothing_is_deleted_while_one_kind_cannot_be_seen() {
     let is_list = |method: &Method, path: &str| method == Method::GET && path.ends_with("/secrets");
@@ -300,7 +301,8 @@ async fn a_kind_that_was_never_served_does_not_stay_in_the_inventory() {
         .await;
     let resources = release.status.unwrap().resources;
     assert_eq!(resources.len(), 1, "{resources:?}");
-    // While the spec names the kind, it does not delay the deletion of the release either.
+    // The misspelt kind does not delay the deletion of the RenderedRelease either, even if the spec still
+    // names it.
     stage.release("web-dev", "dev", &both).await;
     stage
         .until_reason("web-dev", condition::APPLIED, condition::APPLY_FAILED)
@@ -380,7 +382,7 @@ async fn nothing_is_deleted_before_everything_is_applied() {
     assert!(get(&admin, &old).await.is_none());
 }
 
-/// A hundred objects of other owners carry our labels, in every variant.
+/// A hundred objects of other owners have the labels of this RenderedRelease, in every variant.
 #[tokio::test]
 async fn forged_labels_make_nothing_ours() {
     let stage = Stage::new().await;
@@ -406,7 +408,7 @@ async fn forged_labels_make_nothing_ours() {
         };
         object["metadata"]["labels"] = ours.clone();
         let made = match at % 2 {
-            // Applied by another manager, or written without our field manager.
+            // Another manager applied the object, or a client wrote it without an apply.
             0 => put(&admin, object.clone()).await,
             _ => {
                 let made: DynamicObject = serde_json::from_value(object.clone()).unwrap();
@@ -418,7 +420,8 @@ async fn forged_labels_make_nothing_ours() {
         };
         forged.push((object, made.resource_version()));
     }
-    // A pass with a deletion, a pass of a restarted controller, and the deletion of the release.
+    // The test runs a pass with a deletion, a pass of a restarted controller, and the deletion of the
+    // RenderedRelease.
     stage
         .release(
             "web-dev",
@@ -450,7 +453,7 @@ async fn forged_labels_make_nothing_ours() {
         let now = get(&admin, object)
             .await
             .unwrap_or_else(|| panic!("{object} is gone"));
-        // The simulator changes the status of every Deployment.
+        // The simulator changes the status, and so the resourceVersion, of every Deployment.
         if object["kind"] != "Deployment" {
             assert_eq!(
                 now["metadata"]["resourceVersion"].as_str(),
@@ -460,7 +463,7 @@ async fn forged_labels_make_nothing_ours() {
         }
         assert_eq!(now["metadata"]["labels"], ours);
     }
-    // Our field manager wrote nothing.
+    // The field manager of the controller owns no field of these objects.
     let api: Api<DynamicObject> = api(&admin, &forged[2].0);
     for object in api.list(&ListParams::default()).await.unwrap() {
         let managers = object.metadata.managed_fields.unwrap_or_default();
@@ -473,7 +476,8 @@ async fn forged_labels_make_nothing_ours() {
     }
 }
 
-/// Between the read and the deletion, an object of ours is deleted and another user creates it again.
+/// Between the read and the deletion, an object of the RenderedRelease is deleted, and another user creates
+/// it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_became_another_is_left_alone() {
     let stage = Stage::new().await;
@@ -485,7 +489,7 @@ async fn an_object_that_became_another_is_left_alone() {
         .release("web-dev", "dev", &[kept.clone(), gone.clone()])
         .await;
     stage.until_ready("web-dev").await;
-    // Just before the deletion arrives, a foreign object replaces the object.
+    // Just before the deletion arrives, a foreign object replaces the stale object.
     let store = stage.own.store.clone();
     let swapped = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let theirs = swapped.clone();
@@ -517,7 +521,8 @@ async fn an_object_that_became_another_is_left_alone() {
     assert_eq!(get(&admin, &gone).await.unwrap()["data"]["value"], "theirs");
 }
 
-/// The status of a Deployment changes while it is deleted: it is still ours, and is deleted.
+/// The status of a Deployment changes during its deletion. It still belongs to the RenderedRelease, and is
+/// deleted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_changes_all_the_time_can_be_deleted() {
     let stage = Stage::new().await;
@@ -556,15 +561,15 @@ async fn an_object_that_changes_all_the_time_can_be_deleted() {
     assert!(get(&admin, &gone).await.is_none());
 }
 
-/// Custom kinds are not in the list of well-known kinds: an applied object is found again although the
-/// controller died before it wrote its inventory.
+/// A custom kind is not in the list of well-known kinds. The controller finds an applied object of the kind
+/// again even if it died before it wrote the inventory.
 #[tokio::test]
 async fn a_custom_kind_is_written_down_before_it_is_applied() {
     let stage = Stage::new().await;
     stage.put(queues()).await;
     let admin = stage.own.admin();
-    // The status is written once more before the apply; then nothing else is written: the controller is cut
-    // off right after the apply.
+    // The controller writes the status once before the apply. After the apply, no write gets an answer, as if
+    // the controller died.
     let cut = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let is_cut = cut.clone();
     stage.own.rule(move |method, path| {
@@ -588,7 +593,7 @@ async fn a_custom_kind_is_written_down_before_it_is_applied() {
         .unwrap();
     running.kill().await;
     stage.own.pass();
-    // Meanwhile the release changes.
+    // The RenderedRelease changes while the controller is down.
     stage
         .release("web-dev", "dev", &[config_map("shop-dev", "settings", "1")])
         .await;

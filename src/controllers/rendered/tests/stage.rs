@@ -1,5 +1,5 @@
-//! The test environment of the controller: embedded stores, each behind a gate that can refuse, hang and
-//! count requests.
+//! The test environment of the RenderedRelease controller: embedded stores, each behind a gate. A gate can
+//! refuse, delay and count requests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,14 +24,14 @@ use tokio::task::JoinHandle;
 use crate::api::choreo::rendered::{RenderedRelease, ResourceStatus};
 use crate::api::condition;
 use crate::connect::{self, DataPlanes, Deadlines};
-use crate::controllers::rendered::{Settings, Ways, run};
-use crate::controllers::{Context, metrics::Metrics, simulator};
+use crate::rendered::{Settings, Ways, run};
 use crate::resolve::git::{self, Git};
+use crate::{Context, metrics::Metrics, simulator};
 
-/// The longest wait; a test that waits longer has failed.
+/// The time limit of a wait; a test that waits longer has failed.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// The action of a gate on a request.
+/// The answer of a gate to a request.
 #[derive(Clone, Debug)]
 pub enum Fate {
     Pass,
@@ -72,12 +72,12 @@ impl Plane {
         }
     }
 
-    /// A client without a gate.
+    /// Returns a client that does not pass the gate.
     pub fn admin(&self) -> Client {
         self.store.client("default")
     }
 
-    /// A client behind the gate.
+    /// Returns a client whose requests pass the gate.
     pub fn client(&self) -> Client {
         let plane = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -91,7 +91,7 @@ impl Plane {
         connect::guard(service, "default", None, deadlines)
     }
 
-    /// Sets a rule for the next requests. Requests in progress are checked again.
+    /// Sets the rule for the next requests. A running watch ends when a rule no longer passes it.
     pub fn rule(&self, rule: impl Fn(&Method, &str) -> Fate + Send + Sync + 'static) {
         self.rule.send_replace(Arc::new(rule));
     }
@@ -123,7 +123,7 @@ impl Plane {
                 if !is_watch {
                     return Ok(answer.map(whole));
                 }
-                // A watch ends when its kind is refused.
+                // A running watch ends when a new rule no longer passes it.
                 let mut rules = self.rule.subscribe();
                 let ended = async move {
                     let _ = rules
@@ -178,7 +178,7 @@ async fn without(answer: Response<Body>, kind: &str) -> Response<Answer> {
     Response::from_parts(parts, whole(value.to_string().into_bytes()))
 }
 
-/// A control plane that is its own data plane, and further data planes.
+/// A control plane that is also a data plane, and further data planes.
 pub struct Stage {
     pub own: Plane,
     pub others: BTreeMap<String, Plane>,
@@ -186,7 +186,7 @@ pub struct Stage {
     pub simulator: simulator::Settings,
 }
 
-/// The running controller. Dropping it ends the controller.
+/// The running controller. Dropping the value ends the controller.
 pub struct Running {
     task: JoinHandle<()>,
     stop: watch::Sender<bool>,
@@ -283,7 +283,7 @@ impl Stage {
         put(&self.own.admin(), object).await
     }
 
-    /// Writes a rendered release of an environment.
+    /// Writes a RenderedRelease of an environment.
     pub async fn release(
         &self,
         name: &str,
@@ -328,7 +328,7 @@ impl Stage {
         self.releases().delete(name, &params).await.unwrap();
     }
 
-    /// Waits until a release fulfils a condition.
+    /// Waits until a RenderedRelease fulfils a condition.
     pub async fn until(
         &self,
         name: &str,
@@ -350,7 +350,7 @@ impl Stage {
         }
     }
 
-    /// Waits until a release is ready in its current generation.
+    /// Waits until a RenderedRelease is ready in its current generation.
     pub async fn until_ready(&self, name: &str) -> RenderedRelease {
         self.until(name, |release| {
             let conditions = release
@@ -363,7 +363,7 @@ impl Stage {
         .await
     }
 
-    /// Waits until a condition of a release has a reason, for its current generation.
+    /// Waits until a condition of a RenderedRelease has a reason, for its current generation.
     pub async fn until_reason(&self, name: &str, type_: &str, reason: &str) -> RenderedRelease {
         self.until(name, |release| {
             said(release, type_).is_some_and(|(generation, known, _)| {
@@ -373,7 +373,7 @@ impl Stage {
         .await
     }
 
-    /// Waits until a release is gone.
+    /// Waits until a RenderedRelease is gone.
     pub async fn until_gone(&self, name: &str) {
         let (store, writer) = reflector::store();
         let stream = watcher(self.releases(), watcher::Config::default()).reflect(writer);
@@ -398,7 +398,7 @@ impl Stage {
     }
 }
 
-/// Returns a condition: its generation, its reason and its message.
+/// Returns the generation, the reason and the message of a condition.
 pub fn said(release: &RenderedRelease, type_: &str) -> Option<(Option<i64>, String, String)> {
     let conditions = &release.status.as_ref()?.conditions;
     let found = condition::find(conditions, type_)?;
@@ -406,7 +406,7 @@ pub fn said(release: &RenderedRelease, type_: &str) -> Option<(Option<i64>, Stri
     Some((found.observed_generation, reason, message))
 }
 
-/// Waits until an object of a kind fulfils a condition.
+/// Waits until an object of a kind fulfils a condition. Returns an error after a minute.
 pub async fn until<K>(api: Api<K>, wanted: impl Fn(&K) -> bool) -> Result<K, ()>
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
@@ -501,7 +501,7 @@ pub fn deployment(namespace: &str, name: &str, replicas: u32, image: &str) -> Va
     })
 }
 
-/// The inventory entry of an object.
+/// Returns the inventory entry of an object.
 pub fn entry<'a>(
     release: &'a RenderedRelease,
     kind: &str,
@@ -513,7 +513,7 @@ pub fn entry<'a>(
         .find(|entry| entry.kind == kind && entry.name == name)
 }
 
-/// The definition of a custom kind.
+/// Returns the CRD of a custom kind.
 pub fn queues() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -1,4 +1,4 @@
-//! The status of a release, by the results of a pass.
+//! The status of a RenderedRelease by the results of a pass.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::api::choreo::rendered::{Health, RenderedReleaseStatus};
 use crate::api::condition::{self, Status};
-use crate::controllers::rendered::deploy::{Deployed, Found, Pruned};
-use crate::controllers::rendered::kinds::Blind;
-use crate::controllers::rendered::live::Whole;
-use crate::controllers::rendered::status::{after, is_moving, listed};
 use crate::engine::diff::Identity;
 use crate::engine::health::Verdict;
+use crate::rendered::deploy::{Deployed, Found, Pruned};
+use crate::rendered::kinds::Blind;
+use crate::rendered::live::Whole;
+use crate::rendered::status::{after, is_moving, listed};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -216,7 +216,7 @@ fn a_resource_without_a_name_leaves_the_inventory() {
     let pass = |before: &RenderedReleaseStatus, found: Vec<Found>| {
         after(before, &deployed(found), Some(1), false, at(1))
     };
-    // The inventory lists it by its id while the spec has it, and not afterwards.
+    // The inventory lists the nameless resource by its id only while the spec contains the resource.
     let before = pass(&RenderedReleaseStatus::default(), vec![nameless]);
     assert_eq!(before.resources.len(), 1);
     assert_eq!(before.resources[0].id, "web");

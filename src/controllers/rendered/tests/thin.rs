@@ -1,4 +1,4 @@
-//! From a rendered release to resources, an inventory and Ready.
+//! The shortest complete run: a RenderedRelease gets resources, an inventory and the condition Ready.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Cases of the diff, and properties of the diff for every input.
+//! Tests of the diff: single cases, and properties that must be true for every input.
 
 mod importance;
 mod shown;
@@ -35,7 +35,7 @@ fn late() -> Options {
     }
 }
 
-/// An object with the given fields and a name.
+/// Returns a Deployment with a name and the given fields.
 fn object(fields: Value) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -63,7 +63,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// Returns the changed fields of the only object as `path: before -> after`.
+/// Returns the changed fields of one object, each as `path: before -> after`.
 fn fields(before: Value, after: Value, options: &Options) -> Vec<String> {
     let found = diff(&[before], &[after], options);
     assert_eq!(found.objects.len(), 1, "{found:?}");
@@ -347,7 +347,7 @@ fn another_form_of_the_same_quantity_is_noise() {
     let more = with(json!(3), "1Gi", "1024Mi");
     let path = "spec.template.spec.containers[name=web].resources.limits.cpu: 2000m -> 3";
     assert_eq!(fields(before, more, &Options::default()), [path]);
-    // An equal number is a change where the field is no quantity.
+    // In a field that is no quantity, another form of the same number is a change.
     let other = |value: &str| object(json!({"spec": {"version": value}}));
     let changed = fields(other("2000m"), other("2"), &Options::default());
     assert_eq!(changed, ["spec.version: 2000m -> 2"]);
@@ -841,7 +841,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Nested lists of named items, as most objects have them.
+/// Generates nested lists of named items, as most Kubernetes objects have them.
 fn named_value() -> impl Strategy<Value = Value> {
     let item = proptest::collection::btree_map("[a-d]", json_value(), 0..3);
     let list = (proptest::collection::vec(item, 0..5), any::<bool>()).prop_map(|(items, named)| {
@@ -865,7 +865,7 @@ fn named_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Changes, moves, adds and removes parts of a value, as a next release would.
+/// Changes, moves, adds and removes parts of a value at random, like the next release of an object.
 fn altered(value: &mut Value, seed: &mut u64) {
     let mut dice = |sides: u64| {
         *seed = seed
@@ -901,7 +901,7 @@ fn altered(value: &mut Value, seed: &mut u64) {
     }
 }
 
-/// A value and a changed copy of it, or two unrelated values.
+/// Generates a value and a changed copy of it, or two unrelated values.
 fn two_values() -> impl Strategy<Value = (Value, Value)> {
     let value = || prop_oneof![json_value(), named_value()];
     let next = (value(), any::<u64>()).prop_map(|(before, mut seed)| {
@@ -912,7 +912,7 @@ fn two_values() -> impl Strategy<Value = (Value, Value)> {
     prop_oneof![4 => next, 1 => (value(), value())]
 }
 
-/// Texts with many equal lines.
+/// Generates texts with many equal lines.
 fn text() -> impl Strategy<Value = String> {
     let line = prop_oneof![3 => "[a-e]", 1 => "[a-e: ]{0,5}"];
     (proptest::collection::vec(line, 0..40), any::<bool>()).prop_map(|(lines, ended)| {
@@ -937,8 +937,8 @@ fn options() -> impl Strategy<Value = Options> {
     )
 }
 
-/// Returns whether the spans and numbers of hunks match their lines, and whether pairs refer to each
-/// other.
+/// Returns whether the spans and line numbers of hunks match their lines, and whether paired lines refer to
+/// each other.
 fn is_consistent(found: &Lines) -> bool {
     found.hunks.iter().all(|hunk| {
         let numbers = |of: fn(&Line) -> Option<usize>| -> Vec<usize> {
@@ -961,7 +961,7 @@ fn is_consistent(found: &Lines) -> bool {
     })
 }
 
-/// Puts a secret text into every place of a Secret that can contain one.
+/// Puts a secret text into one of the places of a Secret that can contain it.
 fn hidden(text: &str, place: u8, extra: &Value) -> Value {
     let held = json!({ "kind": "Secret", "data": { "k": text }, "stringData": { "l": [text] }, "extra": extra });
     let last = json!({ "annotations": { mask::LAST_APPLIED: held.to_string() }, "name": "s" });
@@ -1074,7 +1074,7 @@ proptest! {
 
     #[test]
     fn fields_are_the_same_without_lines((before, after) in two_values(), options in options()) {
-        // A deadline that passes between the two calls would make the results differ.
+        // A deadline that passes between the two calls would make their results differ.
         let options = Options { deadline: None, ..options };
         let with = diff(std::slice::from_ref(&before), std::slice::from_ref(&after), &options);
         let without = diff(&[before], &[after], &Options { lines: false, ..options });

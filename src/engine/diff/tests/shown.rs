@@ -1,6 +1,6 @@
-//! A simple reference implementation of the shown objects: two complete values, one after the other.
+//! A simple second implementation of the YAML that the diff shows, to compare the diff with.
 //!
-//! The diff prints only the visible part. This returns all that it would print.
+//! It returns two complete objects; the diff itself prints only the parts near a change.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use mask::{LAST_APPLIED, MASK, MASK_CHANGED, Secrecy};
 
 type Both = (Option<Value>, Option<Value>);
 
-/// Returns two objects as the diff shows them.
+/// Returns two objects as the diff shows them: without noise, with masked values.
 pub(super) fn shown(before: &Value, after: &Value, options: &Options) -> (Value, Value) {
     Plain {
         options,
@@ -19,7 +19,7 @@ pub(super) fn shown(before: &Value, after: &Value, options: &Options) -> (Value,
     .both(before, after, false)
 }
 
-/// Returns an object without a counterpart as the diff shows it.
+/// Returns an object that only one side has, as the diff shows it.
 pub(super) fn alone(object: &Value, options: &Options) -> Value {
     let mut shown = mask::masked(object, false);
     if !options.show_noise
@@ -42,7 +42,7 @@ pub(super) fn alone(object: &Value, options: &Options) -> Value {
 
 struct Plain<'a> {
     options: &'a Options,
-    /// The keys of the parents; an item of a list gets a key that no map has at that place.
+    /// The keys of the parents. A list item has a key that no map has at this place.
     path: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ impl Plain<'_> {
             let (a, b) = (at_old.map(|at| &before[at]), at_new.map(|at| &after[at]));
             self.path.push("[item]".to_owned());
             let (a, b) = match (a, b) {
-                // Equal items of lists without names are shown unchanged.
+                // The diff does not reorder equal items of lists without names.
                 (Some(a), Some(b)) if a == b => {
                     let shown = mask::masked(a, secret);
                     match pairing::names(before, after) {
@@ -190,7 +190,7 @@ impl Plain<'_> {
     }
 }
 
-/// Pairs the removed and added items of each run one to one.
+/// Pairs the removed items of each run with the added items of the run, in order.
 fn side_by_side(pairs: Vec<pairing::Pair>) -> Vec<pairing::Pair> {
     let mut out = Vec::new();
     for run in pairs.chunk_by(|one, next| is_pair(one) == is_pair(next)) {

@@ -23,7 +23,7 @@ fn run(
     }
 }
 
-/// Returns the value at a pointer, or null.
+/// Returns the value at a JSON pointer; null if it does not exist.
 fn at(value: &Value, pointer: &str) -> Value {
     value.pointer(pointer).cloned().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The results and the errors of operations.
+//! Tests of the results and the errors of patch operations.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Properties of every resource, path and value.
+//! Properties that hold for every resource, path and value.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -68,7 +68,8 @@ fn any_path() -> impl Strategy<Value = Path> {
     })
 }
 
-/// Lists the paths at which a value can be added: new keys and all indices.
+/// Adds all paths to `out` at which a value can be added: a new key for each map, and all indices of each
+/// list.
 fn additions(value: &Value, path: String, out: &mut Vec<String>) {
     match value {
         Value::Object(map) => {

@@ -137,7 +137,7 @@ fn fitting_is_bounded() {
             .is_empty()
     );
 
-    // A large default in every item of a long list.
+    // A large default is added to every item of a long list.
     let schema = parse(
         &json!({"type": "object", "properties": {"a": {"type": "array", "items": {
             "type": "object", "properties": {"b": {"type": "string", "default": "x".repeat(100_000)}}
@@ -151,7 +151,8 @@ fn fitting_is_bounded() {
         found.errors
     );
 
-    // Many alternatives over a long list: reaching the limit must not make an alternative valid.
+    // Many alternatives are tried for a long list. Reaching the step limit must not make an alternative
+    // match.
     let branches = vec![json!({"items": {"minimum": 5}}); 100];
     for keyword in ["anyOf", "oneOf", "allOf"] {
         let schema = parse(

@@ -1,4 +1,4 @@
-//! The errors of schemas.
+//! Tests of the errors in schemas.
 
 use serde_json::json;
 

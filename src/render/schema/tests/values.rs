@@ -1,10 +1,10 @@
-//! The results and the errors of checking parameters.
+//! Tests of the values and the errors that a check of parameters returns.
 
 use serde_json::{Value, json};
 
 use super::{lines, object, parse};
 
-/// Checks parameters that are valid.
+/// Checks parameters without errors and warnings, and returns the result.
 fn fitted(schema: &Value, value: Value) -> Value {
     let fitted = parse(schema).fit(object(value));
     assert!(fitted.errors.is_empty(), "{schema}: {:?}", fitted.errors);

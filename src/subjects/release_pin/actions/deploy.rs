@@ -1,4 +1,5 @@
-//! `deploy`: deploys a release to an environment without a promotion path into it.
+//! `deploy`: deploys a release to a first environment of the pipeline, or with `skip_path` to any
+//! environment.
 
 use super::{After, change};
 use crate::api::bowline::audit::Action;
@@ -10,13 +11,10 @@ use crate::subjects::release_pin::rules::{Refusal, Rules};
 /// The arguments of a deploy.
 #[derive(Clone, Debug)]
 pub struct Deploy {
-    /// The component to deploy.
     pub component: String,
-    /// The environment to deploy to.
     pub environment: String,
-    /// The release to deploy.
     pub release: String,
-    /// Whether the environment may have a promotion path into it.
+    /// Whether the user accepts an environment that a promotion path leads to.
     pub skip_path: bool,
 }
 
@@ -25,8 +23,8 @@ pub fn plan(world: &World, command: &Deploy, asked: &Asked) -> Result<Plan, Refu
     plan_with(world, None, command, asked)
 }
 
-/// Plans a deploy of a release that may not exist yet: the rules then use the row `supposed` for
-/// it.
+/// Plans a deploy. If the release does not exist yet, `supposed` is the row that it will have in the read
+/// model.
 pub fn plan_with(
     world: &World,
     supposed: Option<&ReleaseRow>,
@@ -42,8 +40,7 @@ pub fn plan_with(
     let mut rules = Rules::supposing(world, supposed, asked);
     rules.current()?;
     rules.environment(environment)?;
-    // A plan that skips the path cannot be applied without a reason, so this rule is not needed for
-    // it.
+    // A plan that skips the path needs a reason, so the rule is checked only for other plans.
     if !skip_path {
         rules.first(environment)?;
     }

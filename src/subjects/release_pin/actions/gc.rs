@@ -1,7 +1,7 @@
-//! `gc`: which releases and snapshots can be deleted, with the reason for each.
+//! `gc`: plans which releases and snapshots to delete, with the reasons to keep the others.
 //!
-//! The plan uses the read model. The collector reads the store again before it deletes, and can only find
-//! more reasons to keep an object.
+//! The plan comes from the read model. Before gc deletes an object, it reads the store again; then it can
+//! only find more reasons to keep objects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,98 +19,91 @@ use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::subjects::release_pin::rules::{Refusal, Rules};
 use crate::text;
 
-/// How long a claim keeps a release. A writer changes its ReleasePin within half of this time after
-/// the claim, or else renews the claim first.
+/// How long after its claim gc keeps a release. A client that claimed a release writes its reference within
+/// half of this time, or renews the claim first.
 const CLAIM_LASTS: Duration = Duration::from_secs(10 * 60);
 
-/// The arguments of a collection.
 #[derive(Clone, Debug, Default)]
 pub struct Gc {
-    /// The components; empty for all.
+    /// The components whose releases to delete; empty for all.
     pub components: Vec<String>,
-    /// How many of the newest releases of a component to keep. The default comes from the pipeline.
+    /// How many of the newest releases of each component to keep; None for the retention of the pipeline.
     pub keep: Option<usize>,
-    /// The minimum age of a deleted release. The default comes from the pipeline.
+    /// Keeps releases younger than this age; None for the retention of the pipeline.
     pub min_age: Option<Duration>,
 }
 
-/// The plan of a collection: each release and snapshot, with the reasons to keep it.
+/// The plan of gc: the releases and snapshots of the namespace, each with the reasons to keep it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collection {
-    /// The id of the operation.
     pub operation: String,
-    /// The time at which the plan was made.
+    /// The time at which the planner made the plan.
     pub at: Timestamp,
-    /// The reason that the user gave.
     pub reason: Option<String>,
-    /// The namespace of the objects.
     pub namespace: String,
-    /// How many of the newest releases of a component stay.
+    /// How many of the newest releases of each component gc keeps.
     pub keep: usize,
-    /// The minimum age of a deleted release.
+    /// Gc keeps releases younger than this age.
     pub min_age: Duration,
-    /// The releases, by component, newest first.
+    /// The releases, sorted by component, newest first.
     pub releases: Vec<Candidate>,
-    /// The snapshots, by component and environment, newest first.
+    /// The snapshots, sorted by component and environment, newest first.
     pub snapshots: Vec<Candidate>,
 }
 
-/// A release or a snapshot, and the reasons to keep it.
+/// A release or snapshot that gc may delete, with the reasons to keep it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// The namespace and name.
     pub key: Key,
-    /// The uid, which differs from the uid of a later object of the same name.
+    /// The uid. A later object with the same name has another uid.
     pub uid: String,
-    /// The component; None if it is unknown.
+    /// The component; None if the object has no component label.
     pub component: Option<Arc<str>>,
     /// The environment of a snapshot; None for a release.
     pub environment: Option<Arc<str>>,
-    /// The size in bytes, if known.
+    /// The size in bytes; None if it is not recorded.
     pub size: Option<u64>,
-    /// The age of the object.
+    /// The age of the object at plan time.
     pub age: Duration,
-    /// The number of newer releases of the component; for a snapshot, the number of newer snapshots
-    /// of the component in the environment.
+    /// The number of newer releases of the component; for a snapshot, the number of newer snapshots of the
+    /// component in the environment.
     pub newer: usize,
-    /// Whether the release has the label of a pinned release, although no ReleasePin names it and no
-    /// claim is active.
+    /// Whether the release has the label that protects it from deletion, although no ReleasePin names it and
+    /// no claim is active.
     pub mislabelled: bool,
-    /// The reasons to keep the object; if there are none, gc deletes it.
+    /// The reasons to keep the object. If there are none, gc deletes it.
     pub stays: Vec<Stays>,
 }
 
-/// A reason to keep a release or snapshot.
+/// A reason to keep a release or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stays {
-    /// ReleasePins or holds in these environments name the release.
+    /// The ReleasePins of these environments name the release, in the releaseRef or in a hold.
     Pinned(Vec<String>),
-    /// The release runs in these environments, although their ReleasePins name another release.
+    /// The release still runs in these environments, although their ReleasePins name another release.
     Runs(Vec<String>),
     /// The release is the last good release in these environments.
     LastGood(Vec<String>),
-    /// The release is among the newest releases of its component.
+    /// The release is one of the newest of its component.
     Newest {
-        /// The position of the release among those of its component, from 1 for the newest.
+        /// The position of the release in its component; 1 is the newest release.
         place: usize,
-        /// How many of the newest releases of a component stay.
+        /// How many of the newest releases of each component gc keeps.
         of: usize,
     },
     /// The object is younger than the minimum age.
     Young {
-        /// The minimum age.
         least: Duration,
     },
-    /// The component of the object is unknown.
+    /// The object has no component label.
     NoComponent,
-    /// A GitOps tool owns the object.
     Owned(GitOps),
-    /// An action has claimed the release. The action may have ended, because no action removes its claim.
+    /// An action claimed the release. The action may have ended, because actions do not remove their claims.
     Claimed {
-        /// The age of the claim.
+        /// The time since the claim.
         ago: Duration,
     },
-    /// Another client changed the object in the meantime.
+    /// Another client changed the object after plan time.
     Changed,
     /// The snapshot is the current one of the ReleasePin in this environment.
     Current(String),
@@ -141,12 +134,12 @@ impl fmt::Display for Stays {
 }
 
 impl Candidate {
-    /// Returns whether there is no reason to keep the object.
+    /// Returns whether gc deletes the object.
     pub fn goes(&self) -> bool {
         self.stays.is_empty()
     }
 
-    /// Returns the reasons to keep the object as text, or else the reason why it can be deleted.
+    /// Returns the reasons to keep the object as text for the user, or else the reason why gc can delete it.
     pub fn why(&self) -> String {
         let stays: Vec<String> = self.stays.iter().map(ToString::to_string).collect();
         match (stays.is_empty(), self.environment.is_some()) {
@@ -158,19 +151,19 @@ impl Candidate {
 }
 
 impl Collection {
-    /// Returns the releases and snapshots to delete.
+    /// Returns the releases and snapshots that gc deletes.
     pub fn going(&self) -> impl Iterator<Item = &Candidate> {
         let all = self.releases.iter().chain(&self.snapshots);
         all.filter(|candidate| candidate.goes())
     }
 
-    /// Returns whether the collection changes nothing: it deletes no object and corrects no label.
+    /// Returns whether gc would change nothing: it deletes no object and corrects no label.
     pub fn is_idle(&self) -> bool {
         let mislabelled = self.releases.iter().any(|found| found.mislabelled);
         self.going().next().is_none() && !mislabelled
     }
 
-    /// Returns the confirmation of the collection: the number of deleted objects.
+    /// Returns the confirmation of gc: the user types the number of objects that gc deletes.
     pub fn confirmation(&self) -> Confirmation {
         let count = self.going().count();
         let risk = match count {
@@ -180,13 +173,13 @@ impl Collection {
         Confirmation::of_count(count, "objects", risk)
     }
 
-    /// Returns how many bytes the collection frees, as far as sizes are known.
+    /// Returns the sum of the known sizes of the objects that gc deletes, in bytes.
     pub fn frees(&self) -> u64 {
         self.going().filter_map(|candidate| candidate.size).sum()
     }
 }
 
-/// Returns the retention of the namespace. Different retentions of pipelines are an error, unless the
+/// Returns the limits of the namespace. If pipelines have different retentions, returns a refusal, unless the
 /// command sets both limits.
 fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Refusal> {
     let pipelines = world.pipelines_in(&asked.namespace);
@@ -203,7 +196,7 @@ fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Re
         });
     }
     let mut retention = first.unwrap_or_default();
-    // The command has no limit for snapshots: the largest number of all pipelines applies.
+    // The command has no option for snapshots, so the largest number of all pipelines is used.
     let snapshots = pipelines.iter().filter_map(|(_, pipeline)| {
         let said = pipeline.retention.as_ref()?;
         Some(said.keep_snapshots)
@@ -212,8 +205,8 @@ fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Re
     Ok(retention)
 }
 
-/// Plans a collection. Refuses if a ReleasePin of the components names a release that does not exist: if
-/// a release is lost, ReleasePins may be lost too.
+/// Plans gc. Refuses if a ReleasePin of the components names a release that does not exist: if somebody lost
+/// a release, ReleasePins may be lost too.
 pub fn plan(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Refusal> {
     let collection = judge(world, command, asked)?;
     let components = world
@@ -231,8 +224,8 @@ pub fn plan(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Re
     Ok(collection)
 }
 
-/// Finds the reasons to keep each release and snapshot. Does not check that the releases of the
-/// ReleasePins exist.
+/// Finds the reasons to keep each release and snapshot. Unlike [`plan`], does not refuse if a ReleasePin
+/// names a release that does not exist.
 pub fn judge(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Refusal> {
     let rules = Rules::new(world, asked);
     rules.current()?;
@@ -282,7 +275,7 @@ fn is_wanted(command: &Gc, component: &str) -> bool {
     wanted.is_empty() || wanted.iter().any(|name| name == component)
 }
 
-/// The limits of a collection.
+/// The limits of gc.
 struct Limits {
     keep: usize,
     keep_snapshots: usize,
@@ -327,7 +320,7 @@ impl Limits {
             let found = pins.iter().filter(|pin| found(pin));
             found.map(|pin| pin.environment.to_string()).collect()
         };
-        // A ReleasePin of another component also keeps the release, although no rule allows such a
+        // A ReleasePin of another component protects the release too, although the rules do not allow such a
         // ReleasePin.
         let named: Vec<String> = world
             .pins_naming(&row.key)
@@ -410,7 +403,7 @@ impl Limits {
     }
 }
 
-/// Returns the time since `then`; zero if `then` is in the future.
+/// Returns the time from `then` to `now`; zero if `then` is later.
 fn since(then: Timestamp, now: Timestamp) -> Duration {
     let age = now.duration_since(then);
     Duration::try_from(age).unwrap_or_default()

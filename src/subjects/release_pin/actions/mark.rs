@@ -12,46 +12,40 @@ use crate::subjects::release_pin::rules::{Refusal, Rules};
 /// The arguments of a mark.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// The name of the release.
     pub release: String,
-    /// The mark: bad or good.
+    /// The verdict to write: bad or good.
     pub verdict: Verdict,
 }
 
 /// The plan of a mark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marking {
-    /// The id of the operation.
     pub operation: String,
-    /// The reason that the user gave.
     pub reason: Option<String>,
-    /// The user who marks the release.
     pub by: String,
-    /// The time at which the plan was made.
+    /// The time at which the planner made the plan.
     pub at: Timestamp,
-    /// The namespace and the name of the release.
     pub release: Key,
-    /// The uid, which differs from the uid of a later release of the same name.
+    /// The uid. A later release with the same name has another uid.
     pub uid: String,
-    /// The mark before the action; None if the release has no mark.
+    /// The verdict before the mark; None if the release has no mark.
     pub was: Option<Verdict>,
-    /// The mark after the action.
+    /// The verdict to write.
     pub verdict: Verdict,
-    /// Whether the release already has this mark.
+    /// Whether the release already has this verdict, so that nothing is written.
     pub unchanged: bool,
-    /// The environments in which the release is the effective release.
+    /// The environments where the release is effective.
     pub runs_in: Vec<String>,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
 impl Marking {
-    /// Returns whether the mark needs a reason: a bad mark does, and a good mark that replaces a bad one.
+    /// Returns whether the mark needs a reason: a bad mark does, and a good mark that replaces a bad mark.
     pub fn needs_reason(&self) -> bool {
         !self.unchanged && [Some(self.verdict), self.was].contains(&Some(Verdict::Bad))
     }
 
-    /// Returns the confirmation of the mark.
+    /// Returns the confirmation that the mark needs.
     pub fn confirmation(&self) -> Confirmation {
         Confirmation {
             reason: match self.noted() {
@@ -62,8 +56,8 @@ impl Marking {
         }
     }
 
-    /// Returns an error if the mark needs a reason and has none: such a plan can be shown, but not
-    /// applied.
+    /// Returns a refusal if the mark needs a reason and has none. Front ends show such a plan, but cannot
+    /// apply it.
     pub fn noted(&self) -> Result<(), Refusal> {
         let given = self.reason.as_deref().unwrap_or_default();
         match self.needs_reason() && given.trim().is_empty() {
@@ -76,7 +70,7 @@ impl Marking {
     }
 }
 
-/// Plans a mark.
+/// Plans a mark on a release.
 pub fn plan(world: &World, command: &Mark, asked: &Asked) -> Result<Marking, Refusal> {
     let rules = Rules::new(world, asked);
     rules.current()?;

@@ -1,4 +1,5 @@
-//! The verbs, one file each. Planners are pure: nothing here awaits, so a plan can be tested as a table.
+//! The verbs on ReleasePins and releases, one file each. The planners are pure functions, so tests can check
+//! them as tables.
 
 pub mod deploy;
 pub mod gc;
@@ -32,9 +33,9 @@ use crate::engine::world::Key;
 struct After<'a> {
     component: &'a str,
     environment: &'a str,
-    /// The ReleasePin before the change, if it exists.
+    /// The ReleasePin at plan time; None if the change creates it.
     pin: Option<&'a Pin>,
-    /// The release in the releaseRef.
+    /// The release that the releaseRef names.
     release_ref: String,
     holds: Vec<Hold>,
     /// The effective release.
@@ -46,8 +47,8 @@ struct After<'a> {
 }
 
 impl<'a> After<'a> {
-    /// Returns the state of a ReleasePin after a change of its release, with unchanged holds.
-    /// Without `pin`, the change creates the ReleasePin.
+    /// Returns the state of a ReleasePin after a change of its release; its holds stay the same. If `pin` is
+    /// None, the change creates the ReleasePin.
     fn moved(
         component: &'a str,
         environment: &'a str,
@@ -78,7 +79,7 @@ fn plan(action: Action, asked: &Asked, changes: Vec<Change>) -> Plan {
     }
 }
 
-/// Builds the change of a ReleasePin, with the facts that the rules have used.
+/// Builds the change of a ReleasePin, with the facts that the rules have read.
 fn change(rules: Rules<'_>, after: After<'_>) -> Change {
     let After {
         component,
@@ -105,7 +106,8 @@ fn change(rules: Rules<'_>, after: After<'_>) -> Change {
     });
     let key = pin.map_or(key, |pin| pin.key.clone());
     let mut facts = rules.facts.clone();
-    // This fact is the last one, because every other fact explains a difference better.
+    // If several facts are no longer true, the first one is described. This fact is the last, because the
+    // others give a better description.
     facts.push(PinFact::Effective {
         key: key.clone(),
         from: from.as_ref().map(|from| from.name.clone()),
@@ -142,7 +144,7 @@ fn shared(fact: PinFact) -> Arc<dyn Fact> {
     Arc::new(fact)
 }
 
-/// Returns the releases that the ReleasePin names after the change and did not name before it.
+/// Returns claims on the releases that the ReleasePin names after the change and did not name before.
 fn claims(rules: &Rules<'_>, after: &After<'_>) -> Vec<ClaimOn> {
     let fixed = after
         .holds
@@ -161,7 +163,7 @@ fn claims(rules: &Rules<'_>, after: &After<'_>) -> Vec<ClaimOn> {
     named.filter(is_new).map(on).collect()
 }
 
-/// Returns the key of an object in the same namespace.
+/// Returns a key with the same namespace and another name.
 fn beside(key: &Key, name: &str) -> Key {
     Key {
         namespace: key.namespace.clone(),

@@ -1,4 +1,4 @@
-//! `pin` and `unpin`: place and remove a hold on a ReleasePin, so that nothing changes its release.
+//! `pin` and `unpin`: place and remove a hold on a ReleasePin.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -14,35 +14,31 @@ use crate::subjects::release_pin::rules::{self, Refusal, Rules};
 /// The arguments of a pin.
 #[derive(Clone, Debug)]
 pub struct PinHold {
-    /// The component of the ReleasePin.
     pub component: String,
-    /// The environment of the ReleasePin.
     pub environment: String,
-    /// The end of the hold; None for no end.
+    /// The end of the hold; None for a hold without an end.
     pub until: Option<Timestamp>,
-    /// The release that the hold fixes; None if the hold fixes no release.
+    /// The release that the hold fixes; None for a hold that fixes no release.
     pub release: Option<String>,
 }
 
 /// The arguments of an unpin.
 #[derive(Clone, Debug)]
 pub struct Unpin {
-    /// The component of the ReleasePin.
     pub component: String,
-    /// The environment of the ReleasePin.
     pub environment: String,
-    /// The id of the hold; None for the only hold.
+    /// The id of the hold to remove; None if the ReleasePin has only one hold.
     pub hold: Option<String>,
 }
 
-/// Plans a new hold.
+/// Plans to place a hold.
 pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan, Refusal> {
     let mut rules = Rules::new(world, asked);
     rules.current()?;
     rules.environment(&command.environment)?;
     let pin = rules.pinned(&command.component, &command.environment)?;
     let effective = pin.effective_release(asked.now).to_owned();
-    // A hold may keep a bad release that already runs, but may not fix a bad release.
+    // A hold may fix the bad release that is already effective, but no other bad release.
     let fixed = command.release.as_deref();
     let fixed = fixed.map(|said| rules.meant(&command.component, said));
     let row = match &fixed {
@@ -77,7 +73,7 @@ pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan,
     Ok(super::plan(Action::Pin, asked, vec![change(rules, after)]))
 }
 
-/// Plans the removal of a hold. A warning names the effective release if it changes.
+/// Plans to remove a hold. If another release becomes effective, a warning names it.
 pub fn plan_unpin(world: &World, command: &Unpin, asked: &Asked) -> Result<Plan, Refusal> {
     let mut rules = Rules::new(world, asked);
     rules.current()?;
@@ -122,7 +118,7 @@ pub fn plan_unpin(world: &World, command: &Unpin, asked: &Asked) -> Result<Plan,
     ))
 }
 
-/// Returns the position of the hold to remove: the hold that the user named, or else the only hold.
+/// Returns the index of the hold to remove.
 fn hold(command: &Unpin, holds: &[Hold]) -> Result<usize, Refusal> {
     let (component, environment) = (command.component.clone(), command.environment.clone());
     match (&command.hold, holds) {

@@ -1,4 +1,4 @@
-//! `promote`: deploys the effective release of one environment to the next. Each environment keeps its
+//! `promote`: makes the effective release of one environment effective in another. Each environment keeps its
 //! own settings.
 
 use super::{After, change};
@@ -10,19 +10,19 @@ use crate::subjects::release_pin::rules::{Refusal, Rules};
 /// The arguments of a promotion.
 #[derive(Clone, Debug)]
 pub struct Promote {
-    /// The components to promote; several components are one plan.
+    /// The components to promote, all in one plan.
     pub components: Vec<String>,
     /// The source environment.
     pub from: String,
-    /// The target environment, whose ReleasePin changes.
+    /// The target environment. The plan changes its ReleasePins.
     pub to: String,
-    /// Whether the release may be unready in the source environment.
+    /// Whether the user accepts a release that is not ready in the source environment.
     pub unready: bool,
-    /// Whether the pipeline may lack a path from the source to the target environment.
+    /// Whether the user accepts that the pipeline has no path from the source to the target environment.
     pub skip_path: bool,
 }
 
-/// Plans a promotion. Checks the rules for every component first, and returns all refusals at once.
+/// Plans a promotion. If rules refuse it, returns the refusals of all components.
 pub fn plan(world: &World, command: &Promote, asked: &Asked) -> Result<Plan, Vec<Refusal>> {
     let mut changes = Vec::with_capacity(command.components.len());
     let mut refusals = Vec::new();
@@ -36,7 +36,7 @@ pub fn plan(world: &World, command: &Promote, asked: &Asked) -> Result<Plan, Vec
     for component in &command.components {
         match promotion(world, command, component, asked) {
             Ok(change) => changes.push(change),
-            // A refusal that is the same for several components appears once.
+            // Components often have the same refusal; it is listed once.
             Err(refusal) if refusals.contains(&refusal) => {}
             Err(refusal) => refusals.push(refusal),
         }
@@ -58,7 +58,7 @@ fn promotion(
     rules.current()?;
     rules.known_environment(from)?;
     rules.environment(to)?;
-    // A plan that skips the path cannot be applied without a reason.
+    // A plan that skips the path needs a reason, so the rule is checked only for other plans.
     match command.skip_path {
         true => rules.one_pipeline()?,
         false => rules.path(from, to)?,

@@ -1,4 +1,4 @@
-//! `release create`: builds a Release from definitions, named by its version or its content hash.
+//! `release create`: builds a Release from definitions. Its name has the version or the hash of its content.
 
 use kube::ResourceExt;
 use kube_values::name::label_value;
@@ -10,28 +10,26 @@ use crate::api::openchoreo::release::{
 use crate::api::{AddonDefinition, Definitions, Object, labels, names};
 use crate::resolve::content;
 
-/// How a release stores its definitions.
+/// Where a release has its definitions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// Embedded in the release; large definitions are compressed.
+    /// In the release itself; large definitions are compressed.
     Embedded,
-    /// As references to commits of a repository.
+    /// In commits of a git repository, as references.
     Git(Box<GitSources>),
 }
 
-/// The files of a release's definitions.
+/// References to the files of the definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitSources {
-    /// The file of the component.
     pub component: GitRef,
-    /// The file of the component type.
     pub component_type_definition: GitRef,
-    /// The files of the addons, in the order of the component's instances.
+    /// The references to the addons, in the order of the component's addon instances.
     pub addons: Vec<GitRef>,
 }
 
-/// Builds a release from definitions. Its name contains the version, or else the content hash, so
-/// that equal definitions have equal names.
+/// Builds a release from definitions. Its name contains the version, or else the hash of the content, so
+/// equal definitions give equal names.
 pub fn release(definitions: &Definitions, version: Option<&str>, source: &Source) -> Release {
     let component = definitions.component.name_any();
     let hash = definitions.content_hash();
@@ -64,12 +62,12 @@ pub fn release(definitions: &Definitions, version: Option<&str>, source: &Source
     release
 }
 
-/// Returns the size of a release's spec as JSON in bytes, which is the size on the server.
+/// Returns the size of a release's spec on the server: its JSON, in bytes.
 pub fn size(spec: &ReleaseSpec) -> usize {
     serde_json::to_vec(spec).map_or(0, |json| json.len())
 }
 
-/// Returns the content of each definition that a release embeds.
+/// Returns the contents of the definitions that a release embeds.
 pub fn contents_mut(spec: &mut ReleaseSpec) -> impl Iterator<Item = &mut Content> {
     [
         &mut spec.component.content,
@@ -80,7 +78,7 @@ pub fn contents_mut(spec: &mut ReleaseSpec) -> impl Iterator<Item = &mut Content
     .flatten()
 }
 
-/// Returns the spec of a release with all definitions embedded and uncompressed.
+/// Returns the spec of a release that embeds all definitions without compression.
 pub fn plain_spec(definitions: &Definitions) -> ReleaseSpec {
     spec(definitions, &Source::Embedded, Content)
 }
@@ -130,7 +128,7 @@ fn spec(
     }
 }
 
-/// Returns a definition as a plain object.
+/// Converts a definition to a JSON object.
 fn plain(definition: &impl serde::Serialize) -> Object {
     match serde_json::to_value(definition) {
         Ok(Value::Object(object)) => object,

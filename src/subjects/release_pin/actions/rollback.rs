@@ -1,4 +1,4 @@
-//! `rollback`: deploys an earlier release again, with a hold so that nothing undoes it.
+//! `rollback`: makes an earlier release effective again, and places a hold so that no automation reverts it.
 
 use std::collections::BTreeMap;
 
@@ -19,32 +19,29 @@ use crate::subjects::release_pin::rules::{MarkedBad, Refusal, Rules};
 /// The arguments of a rollback.
 #[derive(Clone, Debug)]
 pub struct Rollback {
-    /// The component of the ReleasePin.
     pub component: String,
-    /// The environment of the ReleasePin.
     pub environment: String,
-    /// The release or revision to go back to.
+    /// The release or revision to restore.
     pub to: Target,
     /// Whether to place a hold.
     pub hold: bool,
-    /// The recorded revisions of the ReleasePin, with their releases.
+    /// The known revisions of the ReleasePin, each with its effective release.
     pub recorded: Vec<(i64, String)>,
-    /// Whether a controller runs; without one, the recorded health is not reliable.
+    /// Whether a controller runs. Without one, the recorded health may be out of date.
     pub controller: ControllerStatus,
 }
 
-/// The target of a rollback.
+/// The release that a rollback restores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The last good release.
     LastGood,
-    /// This release.
+    /// The release with this name.
     Release(String),
-    /// The release of this revision.
+    /// The effective release of this revision.
     Revision(i64),
 }
 
-/// Plans a rollback. Active holds do not prevent it.
+/// Plans a rollback. Active holds do not block it.
 pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Refusal> {
     let Rollback {
         component,
@@ -57,8 +54,8 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     let pin = rules.pinned(component, environment)?;
     let (release, restored_from, skipped) = target(&rules, command, pin, asked)?;
     let row = rules.release(component, &release)?;
-    // A GitOps tool would restore the releaseRef, and a hold that fixes a release has priority over the
-    // releaseRef.
+    // The rollback adds a hold with the release in two cases: a GitOps tool would revert the releaseRef, or
+    // an active hold with another release has priority over the releaseRef.
     let fixed = pin
         .active_holds(asked.now)
         .any(|hold| hold.release.is_some());
@@ -103,8 +100,8 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     ))
 }
 
-/// Returns a warning if the release ran in this environment before and was unhealthy when it was
-/// last replaced.
+/// Returns a warning if the release ran in this environment before and was unhealthy when it was last
+/// replaced.
 pub(super) fn was_unhealthy(pin: &Pin, release: &str, now: Timestamp) -> Option<String> {
     let replaced = |ran: &&Move| *ran.release == *release && ran.until.is_some();
     let last = pin.moves.iter().rfind(replaced)?;
@@ -117,8 +114,8 @@ pub(super) fn was_unhealthy(pin: &Pin, release: &str, now: Timestamp) -> Option<
     })
 }
 
-/// Returns whether the ReleasePin already has the result of this rollback. A user who repeats a rollback
-/// does not place a second hold.
+/// Returns whether the ReleasePin already has the hold and the release of this rollback, so that a repeated
+/// rollback places no second hold.
 fn is_held_already(pin: &Pin, wanted: &Hold, release: &str, asked: &Asked) -> bool {
     let same = |hold: &Hold| {
         (&hold.owner, &hold.reason, &hold.release, &hold.until)
@@ -132,8 +129,8 @@ fn is_held_already(pin: &Pin, wanted: &Hold, release: &str, asked: &Asked) -> bo
     pin.effective_release(asked.now) == release && pin.holds.iter().any(same)
 }
 
-/// Returns the start of a new hold. It is later than the start of every other hold, because the newest
-/// hold with a release is effective, and the API stores whole seconds.
+/// Returns the start of a new hold: the current time in whole seconds, but later than the start of every
+/// other hold. The newest hold with a release decides which release is effective.
 pub(super) fn since(pin: &Pin, now: Timestamp) -> Time {
     let second = |at: Timestamp| Timestamp::from_second(at.as_second()).unwrap_or(at);
     let newest = pin.holds.iter().map(|hold| second(hold.since.0)).max();
@@ -141,8 +138,8 @@ pub(super) fn since(pin: &Pin, now: Timestamp) -> Time {
     Time(after.map_or(second(now), |after| after.max(second(now))))
 }
 
-/// Returns the release to restore, the revision that the release comes from, and a warning for each
-/// newer release that the rollback skips.
+/// Returns the release to restore, its revision, and a warning for each newer release that the rollback
+/// skips.
 fn target(
     rules: &Rules<'_>,
     command: &Rollback,
@@ -207,12 +204,11 @@ fn target(
     }
 }
 
-/// A revision that was healthy when it was replaced.
+/// A revision that was healthy when another replaced it.
 struct Candidate<'w, 'p> {
     ran: &'p Move,
     row: &'w ReleaseRow,
-    /// The earlier release that the environment went back to from the release of this revision;
-    /// None if it did not.
+    /// If a rollback or an undo replaced this release: the earlier release that it restored.
     left_for: Option<&'p str>,
 }
 
@@ -225,8 +221,8 @@ impl Candidate<'_, '_> {
         !self.is_bad() && self.left_for.is_none()
     }
 
-    /// Returns the words that say that the environment went back from this release; None if it did not go
-    /// back.
+    /// Returns text for the user which says that a rollback or an undo replaced this release; None if none
+    /// did.
     fn abandoned(&self, pin: &Pin) -> Option<String> {
         let earlier = self.left_for?;
         let (release, environment) = (&self.ran.release, &pin.environment);
@@ -247,18 +243,18 @@ impl Candidate<'_, '_> {
     }
 }
 
-/// Returns the last good revision: the newest revision whose release is not the effective release,
-/// was healthy when it was replaced, still exists, is not marked bad and is not abandoned.
+/// Returns the last good revision: the newest one whose release was healthy when it was replaced, still
+/// exists, is neither effective nor marked bad, and is not abandoned.
 ///
-/// A release is abandoned if the environment went back from it to an earlier release, by a rollback or an
-/// undo, and it did not become effective again.
+/// A release is abandoned if a rollback or an undo replaced it by an earlier release and it has not become
+/// effective again.
 pub fn last_good<'w>(world: &World, pin: &'w Pin, now: Timestamp) -> Option<&'w Move> {
     let found = healthy(world, pin, now).find(Candidate::is_good);
     found.map(|found| found.ran)
 }
 
-/// Returns the releases that the environment had gone back from at the time `until`, each with the
-/// earlier release that it went back to. `current` is the effective release at that time.
+/// Returns the releases that are abandoned at the time `until`, each with the earlier release that replaced
+/// it. `current` is the effective release at that time.
 pub(in crate::subjects::release_pin) fn went_back<'p>(
     pin: &'p Pin,
     current: &'p str,
@@ -268,8 +264,8 @@ pub(in crate::subjects::release_pin) fn went_back<'p>(
     abandoned(ran.map(|ran| &*ran.release).chain([current]))
 }
 
-/// Returns the revisions whose release is not the effective release, was healthy when it was
-/// replaced and still exists, the newest first.
+/// Returns the revisions whose release was healthy when it was replaced, still exists and is not effective,
+/// newest first.
 fn healthy<'w, 'p>(
     world: &'w World,
     pin: &'p Pin,
@@ -288,7 +284,7 @@ fn healthy<'w, 'p>(
     })
 }
 
-/// Returns the healthy releases that are marked bad, each once, the newest first.
+/// Returns the healthy releases that are marked bad, newest first, each once.
 fn healthy_but_bad(healthy: &[Candidate<'_, '_>]) -> Vec<MarkedBad> {
     let mut bad: Vec<MarkedBad> = Vec::new();
     let marked = healthy.iter().filter(|one| one.is_bad());
@@ -300,8 +296,8 @@ fn healthy_but_bad(healthy: &[Candidate<'_, '_>]) -> Vec<MarkedBad> {
     bad
 }
 
-/// Explains for each release that is newer than the last good one why the rollback skips it, the
-/// newest first.
+/// Returns the reasons why the rollback skips the releases that are newer than the last good one, newest
+/// first.
 fn skipped(world: &World, pin: &Pin, good: &Move, now: Timestamp) -> Vec<String> {
     let current = pin.effective_release(now);
     let candidates: Vec<Candidate<'_, '_>> = healthy(world, pin, now).collect();

@@ -1,7 +1,7 @@
-//! `undo`: reverses the last action on a ReleasePin, with an ordinary plan.
+//! `undo`: plans to reverse the last action on a ReleasePin.
 //!
-//! The audit entry before the last change has the earlier state of the ReleasePin. A second undo reverses
-//! the first.
+//! The planner restores the releaseRef and the holds that the audit entry before the last change records. A
+//! second undo reverses the first.
 
 use super::rollback::was_unhealthy;
 use super::{After, change};
@@ -16,13 +16,11 @@ use crate::subjects::release_pin::rules::{Refusal, Rules};
 /// The arguments of an undo.
 #[derive(Clone, Debug)]
 pub struct Undo {
-    /// The component of the ReleasePin.
     pub component: String,
-    /// The environment of the ReleasePin.
     pub environment: String,
 }
 
-/// Plans the reverse of the last action; `entries` are the ReleasePin's audit entries, in any order.
+/// Plans to reverse the last action. `entries` are the audit entries of the ReleasePin, in any order.
 pub fn plan(
     world: &World,
     command: &Undo,
@@ -68,7 +66,7 @@ pub fn plan(
     Ok(super::plan(Action::Undo, asked, vec![change(rules, after)]))
 }
 
-/// Finds the audit entry of the revision before the current one.
+/// Returns the audit entry of the revision before the current one, or the refusal if it is missing.
 fn before<'e>(pin: &Pin, entries: &'e [AuditEntry]) -> Result<&'e AuditEntry, Refusal> {
     let (component, environment) = (pin.component.to_string(), pin.environment.to_string());
     let is_cut = |entry: &&AuditEntry| {
@@ -105,11 +103,11 @@ fn before<'e>(pin: &Pin, entries: &'e [AuditEntry]) -> Result<&'e AuditEntry, Re
     })
 }
 
-/// Returns the releaseRef and the holds of the ReleasePin after an entry.
+/// Returns the releaseRef and the holds of the ReleasePin that an audit entry records.
 fn state(entry: &AuditEntry) -> (&str, &[Hold]) {
     let spec = &entry.spec;
     let counted = spec.to.as_ref().map_or("", |to| to.name.as_str());
-    let named = spec.release_ref().unwrap_or(counted);
+    let named = spec.release_ref.as_deref().unwrap_or(counted);
     (named, &spec.holds)
 }
 

@@ -32,13 +32,13 @@ fn columns_follow_the_pipeline_and_end_with_the_rest() {
     assert!(columns.is_first("shop", 0) && !columns.is_first("shop", 1));
     assert_eq!(columns.before("elsewhere", 2), None);
     assert_eq!(columns.faults().count(), 0);
-    // All namespaces together have the same columns here; another namespace has none.
+    // All objects are in one namespace, so all namespaces together have the same columns.
     assert_eq!(Columns::of(&world, None), columns);
     assert_eq!(
         Columns::of(&world, Some("other")).names(),
         [] as [Arc<str>; 0]
     );
-    // A pipeline with a cycle has no order, and is reported as a fault.
+    // The order of a pipeline with a cycle is undefined, so it is a fault.
     world.pipelines(Event::Applied(stored(pipeline(&[
         ("staging", "production"),
         ("production", "staging"),

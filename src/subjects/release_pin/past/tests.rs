@@ -5,7 +5,8 @@ use crate::engine::world::Event;
 use crate::fixture::*;
 use crate::subjects::release_pin::matrix::Health;
 
-/// Builds an entry of a ReleasePin, or without an environment of the releases of a component.
+/// Returns an audit entry of a ReleasePin. If `environment` is None, returns an entry about the releases of a
+/// component.
 pub(crate) fn entry(
     component: &str,
     environment: Option<&str>,
@@ -42,8 +43,8 @@ fn release_named(name: &str) -> Value {
     json!({"name": name})
 }
 
-/// cart changed from v1 to v2 in production at 13:40, was rolled back over git at 13:50, and is degraded
-/// in staging since 13:42.
+/// Returns the audit entries and the read model of this story: production changes from cart v1 to v2 at
+/// 13:40, and a GitOps tool rolls it back at 13:50; staging is degraded since 13:42.
 fn scene() -> (Vec<AuditEntry>, World) {
     let mut world = world();
     for (version, minute) in [("v1", 1), ("v2", 2)] {
@@ -137,7 +138,7 @@ fn what_ran_where_at_a_moment() {
                 Some("cart-v1"),
             )),
         ),
-        // The controller has not written a status yet.
+        // At this time, the controller has not written the status of the change yet.
         (
             "13:50:30",
             Some((
@@ -149,7 +150,7 @@ fn what_ran_where_at_a_moment() {
                 None,
             )),
         ),
-        // The hold has ended, and the releaseRef is effective again.
+        // At this time, the hold has ended, and the release of the releaseRef is effective again.
         (
             "13:59:00",
             Some((
@@ -189,10 +190,10 @@ fn what_ran_where_at_a_moment() {
         Recorded::Nothing,
         "nothing is on record there"
     );
-    // A mark applies from its own time on.
+    // A release is bad only from the time of its mark on.
     assert!(!cell("13:45:00", 2).cell().unwrap().bad);
     assert!(cell("13:59:00", 2).cell().unwrap().bad);
-    // For staging only the health of revisions is recorded.
+    // For staging, only outcomes are recorded, no audit entries.
     let staging = cell("13:43:00", 1).cell().unwrap();
     assert_eq!(
         (staging.release, staging.health(), staging.label),
@@ -202,7 +203,7 @@ fn what_ran_where_at_a_moment() {
         cell("13:41:00", 1).cell().unwrap().health(),
         Health::Unknown
     );
-    // Production was behind staging until it was promoted.
+    // Until the promotion, production was behind staging.
     assert_eq!(cell("13:00:00", 2).cell().unwrap().behind, Some(1));
     assert_eq!(cell("13:45:00", 2).cell().unwrap().behind, Some(0));
 }
@@ -247,7 +248,8 @@ fn moments_can_be_stepped_through() {
     let then = past.then(&world, &columns, now());
     let made = then.made(&key("cart"), 1).unwrap();
     assert_eq!((made.action, made.revision), (None, 1));
-    // The hold of the rollback ended at 13:58: the release that was promoted under it is effective again.
+    // The hold of the rollback ended at 13:58. Then the release became effective that somebody had promoted
+    // at 13:40.
     let made = then.made(&key("cart"), 2).unwrap();
     assert_eq!((made.action, made.revision), (Some(Action::Promote), 2));
 }
@@ -275,7 +277,7 @@ fn a_hold_did_not_make_the_release_that_it_holds() {
 fn a_change_after_the_end_of_a_hold_did_not_make_the_release() {
     let (mut entries, world) = scene();
     entries.truncate(3);
-    // carl lifts ana's hold after its end.
+    // carl removes ana's hold after its end.
     let lifted = json!({
         "action": "Unpin", "actor": "carl", "from": release_named("cart-v2"), "to": release_named("cart-v2"),
     });
@@ -343,7 +345,7 @@ fn a_deleted_pin_runs_nothing_after_its_last_recorded_change() {
     assert_eq!(cell(&world, "13:45:00").0.as_deref(), Some("cart-v2"));
     assert_eq!(cell(&world, "13:50:00").0.as_deref(), Some("cart-v1"));
     assert_eq!(cell(&world, "13:57:00"), (None, true));
-    // Another ReleasePin of the same name exists since 13:58.
+    // Since 13:58, another ReleasePin has the same name.
     let mut again = outcomes(
         pin("cart", "production", "v2"),
         json!([{"generation": 1, "release": "cart-v2", "since": at("13:58:00"), "healthy": true}]),
@@ -394,7 +396,7 @@ fn the_first_entry_says_what_was_before_it() {
         (before.release, before.since, before.health()),
         ("cart-v1", None, Health::Unknown)
     );
-    // Without this record too, nothing is guessed.
+    // Without the release before the change, an earlier cell is unknown.
     entries.retain(|entry| entry.spec.revision == 3);
     entries[0].spec.from = None;
     let past = Past::of(&entries, &world);

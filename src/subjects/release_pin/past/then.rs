@@ -12,7 +12,6 @@ use crate::subjects::release_pin::matrix::{Cell, Columns, Good, Health, Named};
 use crate::subjects::release_pin::revisions::{Span, origin};
 use crate::subjects::release_pin::rows::Pin;
 
-/// The matrix at a past time.
 #[derive(Clone, Copy)]
 pub struct Then<'p> {
     pub(super) past: &'p Past,
@@ -21,24 +20,24 @@ pub struct Then<'p> {
     pub(super) moment: Timestamp,
 }
 
-/// The recorded cell of the matrix at a past time.
-// Only the visible cells exist, for one frame, so the size of the largest variant does not matter.
+/// A cell of the matrix at a past time, as far as it is recorded.
+// Only the visible cells of one frame exist at a time, so large variants cost little memory.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recorded<'p> {
-    /// This release ran.
+    /// This release was effective.
     Ran(Cell<'p>),
-    /// The ReleasePin was deleted some time after this last recorded change; the record does not say
-    /// when.
+    /// The ReleasePin was deleted at some time after its last recorded change. Contains the time of that
+    /// change.
     Deleted(Timestamp),
-    /// Nothing was deployed.
+    /// The component was not deployed in the environment.
     Nothing,
-    /// The record begins later.
+    /// This time is before the first record.
     NotYet,
 }
 
 impl<'p> Recorded<'p> {
-    /// Returns the cell; None if no release is recorded.
+    /// Returns the cell; None if no release is recorded for this time.
     pub fn cell(self) -> Option<Cell<'p>> {
         match self {
             Self::Ran(cell) => Some(cell),
@@ -53,7 +52,7 @@ impl<'p> Then<'p> {
         self.moment
     }
 
-    /// Returns whether the record begins later, so that the matrix is unknown.
+    /// Returns whether the time of the matrix is before the first record, so that all cells are unknown.
     pub fn is_before_the_record(&self) -> bool {
         self.past.begins().is_none_or(|begins| self.moment < begins)
     }
@@ -64,7 +63,7 @@ impl<'p> Then<'p> {
         let history = environment.and_then(|name| self.history(component, name));
         let pin = environment.and_then(|name| self.world.pin_of(component, name));
         let Some(history) = history else {
-            // A ReleasePin without records may have existed at that time.
+            // A ReleasePin that exists now but has no records may have existed at that time.
             return match pin {
                 Some(_) => Recorded::NotYet,
                 None => Recorded::Nothing,
@@ -114,7 +113,7 @@ impl<'p> Then<'p> {
         Recorded::Ran(cell)
     }
 
-    /// Returns the change that made a ReleasePin's release effective; None if it is not recorded.
+    /// Returns the change that made the release of a cell effective; None if it is not recorded.
     pub fn made(&self, component: &Key, column: usize) -> Option<&'p Change> {
         let environment = self.columns.names().get(column)?;
         let history = self.history(component, environment)?;
@@ -129,8 +128,8 @@ impl<'p> Then<'p> {
         (change.from != change.to).then_some(change)
     }
 
-    /// Returns the revision of a ReleasePin at that time; None if it is not recorded, or if the ReleasePin was
-    /// deleted since.
+    /// Returns the revision of a ReleasePin at that time; None if it is not recorded, or if the ReleasePin
+    /// was deleted afterwards.
     pub fn revision(&self, component: &Key, column: usize) -> Option<i64> {
         let environment = self.columns.names().get(column)?;
         let history = self.history(component, environment)?;
@@ -142,7 +141,7 @@ impl<'p> Then<'p> {
         state.is_of(pin).then_some(state.revision)
     }
 
-    /// Returns whether a component had a ReleasePin or a release at that time, as far as recorded.
+    /// Returns whether a component had a release or a ReleasePin at that time, as far as it is recorded.
     pub fn has_component(&self, component: &Key) -> bool {
         let mut releases = self.world.releases_of(component);
         releases.any(|release| release.created <= self.moment)
@@ -152,7 +151,7 @@ impl<'p> Then<'p> {
                 .any(|cell| *cell != Recorded::Nothing)
     }
 
-    /// Returns the components of a namespace at that time, by name.
+    /// Returns the components of a namespace at that time, sorted by name.
     pub fn components(&self, namespace: Option<&str>) -> Vec<Key> {
         let known = self.past.components().chain(self.world.components());
         let here = known.filter(|key| namespace.is_none_or(|wanted| *key.namespace == *wanted));
@@ -161,14 +160,14 @@ impl<'p> Then<'p> {
         there.cloned().collect()
     }
 
-    /// Returns the row of a component: one cell per column.
+    /// Returns the cells of a component, one per column.
     pub fn row(&self, component: &Key) -> Vec<Recorded<'p>> {
         let columns = 0..self.columns.names().len();
         columns.map(|column| self.cell(component, column)).collect()
     }
 
-    /// Returns the cell at a time before the first recorded state. That state names the release
-    /// before it, but not the time at which this release started.
+    /// Returns a cell at a time before the first recorded change. That change records which release it
+    /// replaced, but not since when that release was effective.
     fn before_the_first(&self, component: &Key, history: &'p History) -> Recorded<'p> {
         match history.states.first() {
             Some(State {
@@ -184,7 +183,7 @@ impl<'p> Then<'p> {
         self.past.pins.get(component)?.get(environment)
     }
 
-    /// Returns a cell with the data of a release, without its state in an environment.
+    /// Returns a cell with the values of a release, but without health and holds.
     fn known(&self, component: &Key, release: &'p str) -> Cell<'p> {
         let named = Named::of(self.world, component, release);
         let key = Key::new(&component.namespace, release);
@@ -195,11 +194,11 @@ impl<'p> Then<'p> {
             version: named.version.unwrap_or(release),
             label: named.label,
             told: Health::Unknown,
-            // A release that does not exist now may have existed at that time.
+            // If the release does not exist now, it may have existed at that time.
             missing: false,
             bad: mark.is_some_and(|(_, bad)| *bad),
             progress: None,
-            // A ReleasePin keeps only the newest reason and message, which may be later than this time.
+            // The status has only the newest reason and message, which may be from a later time.
             reason: None,
             behind: None,
             holds: &[],
@@ -212,8 +211,8 @@ impl<'p> Then<'p> {
         }
     }
 
-    /// Returns the health at that time: the current condition if it has not changed since, or else the
-    /// health that was recorded when the release was replaced.
+    /// Returns the health at that time: from the Ready condition if it has not changed since then; otherwise
+    /// from the outcome.
     fn health(&self, pin: &Pin, state: &State, release: &str) -> Health {
         let ran = pin.moves.iter().rfind(|ran| {
             ran.generation >= state.revision && ran.since <= self.moment && *ran.release == *release
@@ -232,8 +231,8 @@ impl<'p> Then<'p> {
         }
     }
 
-    /// Finds the state in which a release became effective. If it became effective because a hold ended, also
-    /// returns the hold and the time of its end.
+    /// Returns the state that made a release effective. If the end of a hold made it effective, also returns
+    /// that hold and its end.
     fn origin(
         &self,
         history: &'p History,
@@ -241,8 +240,7 @@ impl<'p> Then<'p> {
         owned: bool,
     ) -> Option<(&'p State, Option<(&'p Hold, Timestamp)>)> {
         let states = history.until(self.moment);
-        // If a ReleasePin was deleted and created again, use only the states of the newer
-        // ReleasePin.
+        // If the ReleasePin was deleted and created again, only the states of the newer ReleasePin are used.
         let last = states.last()?;
         let own = states.iter().rev().take_while(|state| state.is_like(last));
         let states = states.get(states.len() - own.count()..)?;
@@ -251,15 +249,16 @@ impl<'p> Then<'p> {
         Some((states.get(found.span)?, found.ended))
     }
 
-    /// Returns the time of the last recorded change of a ReleasePin that may be deleted at that time.
+    /// Returns the time of the last recorded change of a ReleasePin that may be deleted at that time; None if
+    /// it was not deleted.
     fn deleted_after(&self, history: &History, pin: Option<&Pin>) -> Option<Timestamp> {
-        // Until the first list is complete, no ReleasePin is known to be deleted.
+        // While the first list of ReleasePins runs, no ReleasePin counts as deleted.
         let is_listed = self.world.are_known(&[Source::RELEASE_PINS]);
         let deleted = || history.deleted_after(self.moment, pin);
         (pin.is_some() || is_listed).then(deleted).flatten()
     }
 
-    /// Returns the last good release at that time.
+    /// Returns the release that was the last good one at that time.
     fn good(&self, component: &Key, pin: &'p Pin, release: &'p str) -> Option<Good<'p>> {
         let left = rollback::went_back(pin, release, self.moment);
         let ran = pin.moves.iter().rfind(|ran| {

@@ -1,6 +1,6 @@
-//! Checks the objects of a repository, and finds the promotions in a change of it.
+//! Checks the files of a repository, and the changes since a base commit.
 //!
-//! For pull requests: manual edits have to follow the rules of the actions.
+//! For pull requests: a manual edit must follow the same rules as an action of bowline.
 
 use std::collections::BTreeSet;
 
@@ -19,37 +19,33 @@ use crate::gitops::tree::{Change, LeftOutPin, Noted, Trailers, between, logged};
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::release_pin::rules::Refusal;
 
-/// The change of a ReleasePin.
+/// A change of a ReleasePin since the base commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promotion {
-    /// The ReleasePin.
+    /// The key of the ReleasePin.
     pub pin: Key,
-    /// The name of the component.
     pub component: String,
-    /// The name of the environment.
     pub environment: String,
-    /// The effective release before the change; None if the ReleasePin is new.
+    /// The effective release in the base commit; None if the ReleasePin is new.
     pub from: Option<String>,
-    /// The effective release after the change; None if the ReleasePin is removed.
+    /// The effective release now; None if the ReleasePin was removed.
     pub to: Option<String>,
-    /// A phrase about each hold that the change places, lifts or edits.
+    /// One text per hold that was placed, removed or edited.
     pub holds: Vec<String>,
 }
 
-/// The findings of a check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checked {
     /// Errors in files and objects.
     pub problems: Vec<String>,
-    /// Changes that a promotion rule refuses.
+    /// Changes that a rule for promotions refuses.
     pub refused: Vec<String>,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// The promotions of the change.
+    /// The changes of ReleasePins since the base commit.
     pub promotions: Vec<Promotion>,
 }
 
-/// Checks the files, and, with a base commit, the changes since that commit.
+/// Checks the files. If there is a base commit, also checks the changes since that commit.
 pub fn check(
     repository: &Repository,
     world: &World,
@@ -79,7 +75,7 @@ pub fn check(
         };
         for release in pin.named_releases() {
             match world.release(&Key::new(namespace, release)) {
-                // Another problem names the file that is not checked out.
+                // The release is in a file that git has not checked out; another problem names that file.
                 None if left_out.contains(release) => {}
                 None => wrong(format!(
                     "ReleasePin {name} names release {release}, which does not exist"
@@ -142,7 +138,8 @@ pub fn check(
         };
         let unread = tree.left_out_pins();
         for ((namespace, name), (before, after)) in changes.pins {
-            // A ReleasePin that cannot be read is not removed; a problem names its file.
+            // The ReleasePin is in a file that cannot be parsed, so it is not removed; another problem names
+            // that file.
             let is_unread = |pin: &LeftOutPin| pin.namespace == namespace && pin.name == name;
             if after.is_none() && unread.iter().any(is_unread) {
                 continue;
@@ -159,7 +156,7 @@ pub fn check(
     Ok(checked)
 }
 
-/// Lists the rollbacks of ReleasePins that a commit since the base undoes, according to its trailers.
+/// Lists the changes that revert a rollback, from the trailers of the commits since the base commit.
 fn undone_rollbacks(repository: &Repository, base: &str) -> Result<Vec<Change>, GitError> {
     let tree = &repository.tree;
     let work = tree.work();
@@ -186,8 +183,8 @@ fn is_action(said: &Trailers, action: Action) -> bool {
     said.action == Some(format!("{action:?}"))
 }
 
-/// Returns the error of a change that removes the bad mark of a release, or replaces it with a good mark
-/// without a note.
+/// Returns the error if a change removes the bad mark of a release, or replaces it with a good mark without a
+/// note.
 fn unmarked(release: &str, before: Option<&Noted>, after: Option<&Noted>) -> Option<String> {
     let was_bad = before.is_some_and(|mark| mark.verdict == Verdict::Bad);
     let is_explained = |mark: &Noted| mark.verdict == Verdict::Bad || !mark.note.trim().is_empty();
@@ -198,7 +195,7 @@ fn unmarked(release: &str, before: Option<&Noted>, after: Option<&Noted>) -> Opt
     })
 }
 
-/// A change of an existing ReleasePin.
+/// A ReleasePin before and after a change of the files.
 struct Touched<'p> {
     before: &'p ReleasePinSpec,
     after: Option<&'p ReleasePinSpec>,
@@ -206,16 +203,16 @@ struct Touched<'p> {
 }
 
 impl<'p> Touched<'p> {
-    /// Returns whether the change places a new hold. Such a change is a rollback: it needs no path, and
-    /// existing holds do not prevent it.
+    /// Returns whether the change places a new hold. Then it is a rollback: it needs no path, and other holds
+    /// do not block it.
     fn is_held_anew(&self) -> bool {
         let is_new = |hold: &Hold| self.before.holds.iter().all(|known| known.id != hold.id);
         self.after
             .is_some_and(|after| after.active_holds(self.now).any(is_new))
     }
 
-    /// Returns whether the change removes the ReleasePin or changes its release, other than by the
-    /// removal of holds.
+    /// Returns whether the change removes the ReleasePin or makes another release effective, except by the
+    /// removal of holds alone.
     fn is_moved(&self) -> bool {
         let Some(after) = self.after else {
             return true;
@@ -229,7 +226,7 @@ impl<'p> Touched<'p> {
             || (counts(self.before) != counts(after) && !only_lifted)
     }
 
-    /// Lists the active holds that the change removes or ends.
+    /// Returns the active holds that the change removes or ends.
     fn lifted(&self) -> impl Iterator<Item = &'p Hold> {
         let (after, now) = (self.after, self.now);
         self.before.active_holds(now).filter(move |hold| {
@@ -237,7 +234,7 @@ impl<'p> Touched<'p> {
         })
     }
 
-    /// Lists the active holds that the change does not remove.
+    /// Returns the active holds that the change keeps.
     fn standing(&self) -> impl Iterator<Item = &'p Hold> {
         let (after, now) = (self.after, self.now);
         self.before.active_holds(now).filter(move |hold| {
@@ -246,8 +243,8 @@ impl<'p> Touched<'p> {
     }
 }
 
-/// Checks one change by the promotion rules. A change that exactly reverts a rollback may remove the hold
-/// of the rollback, and needs no path.
+/// Checks one change by the rules for promotions. A change that exactly reverts a rollback needs no path and
+/// may remove the hold of the rollback.
 fn promotion(
     world: &World,
     pin: Key,
@@ -325,7 +322,7 @@ fn promotion(
     });
 }
 
-/// Describes the holds that differ.
+/// Describes the holds that differ, one text each.
 fn changed_holds(before: &[Hold], after: &[Hold]) -> Vec<String> {
     let find = |holds: &[Hold], id: &str| holds.iter().find(|hold| hold.id == id).cloned();
     let placed = after
@@ -342,7 +339,7 @@ fn changed_holds(before: &[Hold], after: &[Hold]) -> Vec<String> {
     placed.chain(lifted).collect()
 }
 
-/// Returns the error if a release does not reach an environment by a path.
+/// Returns the error if no path of the pipeline brings the release to the environment.
 fn off_path(
     world: &World,
     pin: &Key,
@@ -387,8 +384,8 @@ mod tests {
         let over = |id: &str| json!({"id": id, "owner": id, "since": since, "until": since});
         let (a, b) = (hold("a"), hold("b"));
         let held = || spec("1", &[a.clone(), b.clone()]);
-        // Expected: whether the ReleasePin is moved, whether a new hold is placed, the remaining
-        // holds, and the removed holds.
+        // The expected values: whether another release is effective, whether a new hold is placed, the kept
+        // holds, the removed holds.
         for (before, after, expected) in [
             (spec("1", &[]), Some(spec("2", &[])), (true, false, "", "")),
             (held(), Some(held()), (false, false, "a b", "")),
@@ -397,7 +394,7 @@ mod tests {
                 Some(spec("2", &[a.clone(), b.clone()])),
                 (true, false, "a b", ""),
             ),
-            // One of two holds is removed, and the other one is still active.
+            // One of two holds is removed; the other is still active.
             (
                 held(),
                 Some(spec("2", &[hold("b")])),
@@ -410,7 +407,7 @@ mod tests {
                 Some(spec("2", &[a.clone(), b.clone(), hold("c")])),
                 (true, true, "a b", ""),
             ),
-            // An expired hold has no effect, before or afterwards.
+            // An expired hold blocks nothing, before and after the change.
             (
                 held(),
                 Some(spec("2", &[a.clone(), b.clone(), over("c")])),
@@ -421,7 +418,7 @@ mod tests {
                 Some(spec("2", &[over("a")])),
                 (true, false, "", ""),
             ),
-            // A release that a hold fixed becomes ineffective, or a hold fixes another release.
+            // A hold that fixed a release is removed, or a hold fixes another release.
             (
                 spec("1", &[fixing("a", "2")]),
                 Some(spec("1", &[])),

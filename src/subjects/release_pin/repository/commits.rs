@@ -1,6 +1,6 @@
-//! The steps from a proposal to its commit and push, which both front ends share.
+//! The steps from a [`Proposal`] to its commit and push, which both front ends share.
 //!
-//! Nothing here asks the user or prints: notes for the user are returned.
+//! This module does not ask the user or print; it returns notes for the user.
 
 use std::collections::BTreeSet;
 
@@ -20,44 +20,43 @@ use crate::gitops::tree::TreeError;
 use crate::subjects::release_pin::planner::ActionPlan;
 use crate::text;
 
-/// The repository of a connection, and its commit options.
+/// Commits to the repository of a connection, with the options of the connection.
 pub struct Commits<'a> {
-    /// The repository to commit to.
     pub repository: &'a Repository,
-    /// The client that serves the objects of the files.
+    /// The client that serves the objects in the files.
     client: &'a Client,
     readonly: Option<&'a str>,
 }
 
-/// What bowline does with the remote before a plan whose commit will be pushed.
+/// How bowline uses the git remote before it plans an action whose commit it will push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeforePlan {
-    /// Fetch, and refuse if the remote has commits that are not in the clone.
+    /// Fetch the branch. Refuse the action if the remote has commits that the clone does not have.
     Fetch,
-    /// Only check that the remote exists: a rollback does not wait for the network.
+    /// Only check that the remote is configured, without network: a rollback must not wait for it.
     NameRemote,
 }
 
-/// A commit and its push.
+/// A commit that bowline made, and its push.
 #[derive(Debug)]
 pub struct Committed {
-    /// The commit, as read from the repository.
+    /// The commit, as bowline read it back from the repository.
     pub made: Made,
-    /// Whether a cluster beside the repository reports the rollout.
+    /// Whether the user also gave a cluster context, so that bowline can observe the rollout there.
     pub observed: bool,
-    /// Notes about an interrupted commit, about hooks, and about faults after the commit.
+    /// Notes for the user: about an interrupted commit, about hooks, and about errors after the commit.
     pub notes: Vec<String>,
     /// The result of the push; None if the user did not ask for a push.
     pub pushed: Option<Result<Pushed, NotCommitted>>,
 }
 
 impl Committed {
-    /// Returns the short id of the commit.
+    /// Returns the first 12 digits of the commit id.
     pub fn short(&self) -> &str {
         self.made.commit.get(..12).unwrap_or(&self.made.commit)
     }
 
-    /// Describes the commit.
+    /// Returns the commit as text for the user.
     pub fn words(&self) -> String {
         let (short, branch) = (self.short(), &self.made.branch);
         let subject = text::line(&self.made.subject);
@@ -65,73 +64,69 @@ impl Committed {
     }
 }
 
-/// A branch that was pushed.
+/// A pushed branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
-    /// The name of the branch.
     pub branch: String,
-    /// The name or address of the remote.
+    /// The name or the address of the remote.
     pub remote: String,
 }
 
 impl Pushed {
-    /// Describes the push.
     pub fn words(&self) -> String {
         format!("pushed {} to {}", self.branch, self.remote)
     }
 }
 
-/// The reason why nothing was committed, or why the commit was not pushed.
+/// The reason why bowline made no commit, or could not push it.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCommitted {
-    /// The connection is read-only.
+    /// The connection is read-only. Contains the message.
     #[error("read-only: {0}")]
     ReadOnly(String),
-    /// The files have the change of an interrupted action.
+    /// The files contain the edits of an interrupted action.
     #[error("{0}, so nothing was planned")]
     Pending(Pending),
-    /// A file cannot be edited.
+    /// The plan cannot be converted to edits of files.
     #[error(transparent)]
     Propose(#[from] ProposeError),
-    /// Git, or the state of the work tree, prevents the commit.
+    /// The state of the work tree or an error of git prevents the commit.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// A fact of the plan has changed.
+    /// A fact of the plan is no longer true. Contains the description.
     #[error("{0}, so nothing was changed")]
     Stale(String),
-    /// The branch does not have an object that the commit depends on.
+    /// The branch does not contain an object that the commit depends on.
     #[error(transparent)]
     BrokenFact(#[from] BrokenFact),
-    /// The remote has commits that are not in the clone, so the push would be rejected.
+    /// The remote has commits that the clone does not have, so it would reject the push.
     #[error("{remote} is {commits} {} ahead on {branch}, so nothing was changed", noun(*.commits))]
     Behind {
-        /// The name or address of the remote.
         remote: String,
-        /// The name of the branch.
         branch: String,
-        /// The number of these commits.
+        /// The number of commits that the clone does not have.
         commits: u64,
-        /// The command that merges these commits into the clone.
+        /// The command with which the user gets these commits.
         way: String,
     },
-    /// The fetch failed.
+    /// The fetch failed, so bowline does not know whether the push would be rejected.
     #[error("{0}, so nothing was changed")]
     Unseen(PushError),
-    /// The branch could not be pushed.
+    /// The push failed.
     #[error(transparent)]
     Push(#[from] PushError),
-    /// The files could not be read.
+    /// The files of the work tree could not be read.
     #[error(transparent)]
     Files(#[from] TreeError),
-    /// A request failed.
+    /// A request to the server failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
-    /// The program ended during the work.
+    /// The user or the system stopped the program. Contains the message.
     #[error("interrupted: {0}")]
     Interrupted(String),
 }
 
-/// Describes a ReleasePin that names a release of the collection; None if there is none.
+/// Describes a ReleasePin that names a release which gc would delete; None if no ReleasePin does.
 fn named(pins: &[ReleasePin], collected: &Collected<'_>) -> Option<String> {
     let going = collected.going.iter().map(|found| &found.key);
     let going: BTreeSet<(&str, &str)> = going.map(|key| (&*key.namespace, &*key.name)).collect();
@@ -150,7 +145,7 @@ fn noun(commits: u64) -> &'static str {
     if commits == 1 { "commit" } else { "commits" }
 }
 
-/// Returns the command that brings the commits of a remote branch into the clone.
+/// Returns the command with which the user gets the commits of a remote branch.
 fn catch_up(work: &WorkTree, remote: &str, branch: &str) -> Result<String, GitError> {
     let quoted = text::quoted;
     let pull = format!("git pull --rebase {} {}", quoted(remote), quoted(branch));
@@ -160,7 +155,7 @@ fn catch_up(work: &WorkTree, remote: &str, branch: &str) -> Result<String, GitEr
     let own = format!("refs/heads/{branch}");
     let apart = work.commit_of(&own)?.is_some() && !work.is_within(&own, "FETCH_HEAD")?;
     Ok(match apart {
-        true => format!("git switch {} and {pull}", quoted(branch)),
+        true => format!("git switch {} && {pull}", quoted(branch)),
         false => {
             let refs = quoted(&format!("{branch}:{branch}"));
             format!("git fetch {} {refs}", quoted(remote))
@@ -175,26 +170,29 @@ impl From<GitError> for NotCommitted {
 }
 
 impl NotCommitted {
-    /// Returns the hint for the user.
-    pub fn hint(&self) -> Option<String> {
+    /// Returns the next step for the user, if there is one.
+    pub fn hints(&self) -> Vec<String> {
         match self {
-            Self::Propose(error) => error.hint().map(str::to_owned),
-            Self::Commit(error) => error.hint(),
-            Self::Push(error) => error.hint(),
-            Self::Pending(pending) => Some(pending.hint()),
-            Self::BrokenFact(broken) => Some(broken.hint()),
-            Self::Behind { way, .. } => Some(format!("{way}, then run the command again")),
-            Self::Unseen(PushError::Unreachable { .. }) => {
-                Some("try again, or leave out --push and push the commit later".to_owned())
+            Self::Propose(error) => error.hint().into_iter().collect(),
+            Self::Commit(error) => error.hints(),
+            Self::Push(error) => error.hints(),
+            Self::Pending(pending) => vec![pending.hint()],
+            Self::BrokenFact(broken) => vec![broken.hint()],
+            Self::Behind { way, .. } => {
+                vec![format!("get these commits, then repeat the command: {way}")]
             }
-            Self::Unseen(error) => error.hint(),
-            _ => None,
+            Self::Unseen(PushError::Unreachable { .. }) => vec![
+                "try again when the remote answers".to_owned(),
+                "or leave out --push, and push the commit later: git push".to_owned(),
+            ],
+            Self::Unseen(error) => error.hints(),
+            _ => Vec::new(),
         }
     }
 }
 
 impl<'a> Commits<'a> {
-    /// Returns the repository of a connection; None for another target.
+    /// Returns the repository of a connection; None if the target is no repository.
     pub fn of(connection: &'a Connection) -> Option<Self> {
         Some(Self {
             repository: connection.repository.as_ref()?,
@@ -203,10 +201,12 @@ impl<'a> Commits<'a> {
         })
     }
 
-    /// Prepares a plan: reads all files and cleans up after an interrupted action. If the commit
-    /// will be pushed, also fetches from the remote or checks that the remote exists, as `remote`
-    /// says. Returns a message if an action was interrupted. For a dry run and on a read-only
-    /// connection, cleans nothing up and returns an error if an action was interrupted.
+    /// Prepares for a plan: reads all files again, and removes the edits of an interrupted action. If the
+    /// commit will be pushed, also uses the remote in the way of `remote`. Returns a message if an action was
+    /// interrupted.
+    ///
+    /// In a dry run or on a read-only connection, removes nothing and returns [`NotCommitted::Pending`] if an
+    /// action was interrupted.
     pub async fn begin(
         &self,
         remote: BeforePlan,
@@ -236,7 +236,7 @@ impl<'a> Commits<'a> {
         Ok(recovered)
     }
 
-    /// Returns an error if the remote does not exist; sends no request to the remote.
+    /// Returns an error if the remote is not configured. Does not use the network.
     async fn name_remote(&self) -> Result<(), NotCommitted> {
         let Some(branch) = self.branch().await? else {
             return Ok(());
@@ -261,7 +261,7 @@ impl<'a> Commits<'a> {
         Ok(interrupted.map(|interrupted| interrupted.to_string()))
     }
 
-    /// Fetches, and returns an error if the remote has commits that are not in the clone.
+    /// Fetches the branch. Returns an error if the remote has commits that the clone does not have.
     async fn fetch(&self) -> Result<(), NotCommitted> {
         let Some(branch) = self.branch().await? else {
             return Ok(());
@@ -283,7 +283,7 @@ impl<'a> Commits<'a> {
         .await
     }
 
-    /// Returns the branch of new commits; None if no branch is checked out.
+    /// Returns the branch that gets new commits; None if no branch is checked out.
     async fn branch(&self) -> Result<Option<String>, NotCommitted> {
         match &self.repository.branch {
             Some(branch) => {
@@ -297,8 +297,8 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Returns an error if the proposal cannot be committed now, or if the plan reports a change as
-    /// already made and the change is not committed.
+    /// Returns an error if the proposal cannot be committed now. If the plan has changes that are already
+    /// made, also returns an error if the branch does not contain them.
     pub async fn admits(&self, proposal: &Proposal) -> Result<(), NotCommitted> {
         let (own, branch) = (proposal.clone(), self.repository.branch.clone());
         self.with_git(move |work| {
@@ -311,7 +311,7 @@ impl<'a> Commits<'a> {
         .await
     }
 
-    /// Reads the files again, and returns an error if a fact of the plan is no longer true.
+    /// Reads the files again. Returns an error if a fact of the plan is no longer true.
     pub async fn check_facts(
         &self,
         action_plan: &ActionPlan,
@@ -340,7 +340,7 @@ impl<'a> Commits<'a> {
         self.commit(&collected.proposal).await
     }
 
-    /// Commits, reads the files again, and pushes if the user asked for it.
+    /// Commits a proposal and reads the files again. Pushes the branch if the user asked for it.
     pub async fn commit(&self, proposal: &Proposal) -> Result<Committed, NotCommitted> {
         self.writable()?;
         let (own, branch) = (proposal.clone(), self.repository.branch.clone());
@@ -352,7 +352,7 @@ impl<'a> Commits<'a> {
                 Ok::<_, NotCommitted>((made, interrupted))
             })
             .await?;
-        // The commit exists: an error after this point is a warning.
+        // The commit exists now, so a later error becomes a note.
         let unread = self.repository.sync().await.err();
         let unread = unread.map(|error| {
             format!(
@@ -373,7 +373,7 @@ impl<'a> Commits<'a> {
         })
     }
 
-    /// Pushes the branch of new commits.
+    /// Pushes the branch that gets new commits.
     pub async fn push(&self, remote: Option<&str>) -> Result<Pushed, NotCommitted> {
         self.writable()?;
         let branch = self.branch().await?.ok_or(CommitError::Detached)?;
@@ -392,8 +392,8 @@ impl<'a> Commits<'a> {
             match work.push(&remote, &branch) {
                 Ok(()) => Ok(Pushed { branch, remote }),
                 Err(error) => {
-                    // The user needs the remote's commits to continue, so fetch them. The rejection stays
-                    // the reported error, even if the fetch fails.
+                    // The user will need the new commits of the remote, so they are fetched. If that fails,
+                    // the result is still the rejection.
                     if matches!(error, PushError::Rejected { .. }) {
                         let _ = work.fetch(&remote, &branch);
                     }
@@ -411,7 +411,7 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Runs a git operation on a blocking thread.
+    /// Runs git on a blocking thread.
     async fn with_git<T: Send + 'static>(
         &self,
         work: impl FnOnce(&WorkTree) -> Result<T, NotCommitted> + Send + 'static,

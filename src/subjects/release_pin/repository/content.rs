@@ -1,7 +1,7 @@
-//! Errors in the objects of a repository: references to missing objects, and content that a cluster
-//! refuses.
+//! Finds errors in the objects of a repository: references to missing objects, and content that a cluster
+//! would refuse.
 //!
-//! If the repository has no object of a kind, a reference to that kind is at most a warning: another
+//! If the repository has no object of a kind, a reference to that kind is at most a warning, because another
 //! repository may contain these objects.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,29 +18,21 @@ use crate::api::{
 use crate::gitops::tree::Tree;
 use crate::render::{self, Library};
 
-/// The objects of a repository, of all namespaces.
+/// The objects of a repository, in all namespaces.
 #[derive(Clone, Debug, Default)]
 pub struct Content {
-    /// ReleasePins.
     pub pins: Vec<ReleasePin>,
-    /// Environments.
     pub environments: Vec<Environment>,
-    /// DataPlanes.
     pub data_planes: Vec<DataPlane>,
-    /// DeploymentPipelines.
     pub pipelines: Vec<DeploymentPipeline>,
-    /// Components.
     pub components: Vec<Component>,
-    /// ComponentTypeDefinitions.
     pub types: Vec<ComponentTypeDefinition>,
-    /// Addons.
     pub addons: Vec<Addon>,
-    /// EnvSettings.
     pub settings: Vec<EnvSettings>,
 }
 
 impl Content {
-    /// Lists the objects that a client serves.
+    /// Lists the objects of a repository through its client.
     pub async fn fetch(client: &Client) -> Result<Self, kube::Error> {
         Ok(Self {
             pins: all(client).await?,
@@ -66,7 +58,7 @@ where
 /// An error in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// The object: `{group}/{plural}`, namespace and name.
+    /// The object: `{group}/{plural}`, namespace, name.
     object: (String, String, String),
     what: String,
 }
@@ -81,7 +73,7 @@ impl Fault {
         }
     }
 
-    /// Describes the error, with the file and line of the object.
+    /// Returns the error as text, with the file and the line of the object.
     pub(super) fn told(&self, tree: &Tree) -> String {
         let (resource, namespace, name) = &self.object;
         match tree.place(resource, namespace, name) {
@@ -91,7 +83,7 @@ impl Fault {
     }
 }
 
-/// The names of objects, by namespace.
+/// The names of the objects of one kind, by namespace.
 struct Names(BTreeMap<String, BTreeSet<String>>);
 
 impl Names {
@@ -107,13 +99,14 @@ impl Names {
         Self(names)
     }
 
-    /// Returns whether a namespace has an object; None if the namespace has no object of the kind.
+    /// Returns whether a namespace has an object of this name; None if the namespace has no object of the
+    /// kind.
     fn has(&self, namespace: &str, name: &str) -> Option<bool> {
         Some(self.0.get(namespace)?.contains(name))
     }
 }
 
-/// Finds errors and warnings.
+/// Returns the errors and the warnings about the objects of a repository.
 pub(super) fn faults(content: &Content) -> (Vec<Fault>, Vec<String>) {
     let mut found = Vec::new();
     let mut warnings = BTreeSet::new();
@@ -127,7 +120,7 @@ pub(super) fn faults(content: &Content) -> (Vec<Fault>, Vec<String>) {
     (found, warnings.into_iter().collect())
 }
 
-/// Finds ReleasePins whose labels differ from their spec: a cluster refuses such ReleasePins.
+/// Finds ReleasePins whose labels differ from their spec. A cluster refuses them.
 fn labels_of_pins(content: &Content, found: &mut Vec<Fault>) {
     for pin in &content.pins {
         for (label, wanted) in [
@@ -169,7 +162,7 @@ fn data_planes(content: &Content, found: &mut Vec<Fault>, warnings: &mut BTreeSe
     }
 }
 
-/// Finds namespaces with several pipelines: a namespace may have only one.
+/// Finds namespaces with several pipelines.
 fn second_pipelines(content: &Content, found: &mut Vec<Fault>) {
     let mut first: BTreeMap<String, String> = BTreeMap::new();
     let mut pipelines: Vec<&DeploymentPipeline> = content.pipelines.iter().collect();
@@ -191,8 +184,8 @@ fn second_pipelines(content: &Content, found: &mut Vec<Fault>) {
     }
 }
 
-/// Finds pipelines with a cycle, and environments that a pipeline names and that do not exist.
-/// Warns about namespaces that have ReleasePins and no pipeline.
+/// Finds pipelines with a cycle, and missing environments that a pipeline names. Warns about namespaces with
+/// ReleasePins but without a pipeline.
 fn pipelines(content: &Content, found: &mut Vec<Fault>, warnings: &mut BTreeSet<String>) {
     let environments = Names::of(&content.environments);
     for pipeline in &content.pipelines {
@@ -325,7 +318,7 @@ mod tests {
         .unwrap()
     }
 
-    /// A repository without errors.
+    /// Returns the objects of a repository without errors.
     fn shop() -> Content {
         let pipeline = json!({"promotionPaths": []});
         Content {

@@ -1,7 +1,7 @@
-//! The facts of a commit that its branch has to contain.
+//! The facts that the branch of a commit must contain.
 //!
-//! A plan uses the files on disk. If a file is not committed, or is different on the branch of the new
-//! commit, ReleasePins on that branch would name releases that do not exist there.
+//! A plan uses the files on disk. If a file is not committed, or the branch of the commit has another version
+//! of it, a ReleasePin on that branch could name a release that does not exist there.
 
 use std::collections::BTreeSet;
 
@@ -17,55 +17,50 @@ use crate::subjects::release_pin::actions::gc::Candidate;
 use crate::subjects::release_pin::facts::{self, PinFact};
 use crate::text;
 
-/// The objects that the branch of a commit has to contain, and the releases that no ReleasePin on
-/// this branch may name.
+/// The objects that the branch of a commit must contain, and the releases that no ReleasePin on the branch
+/// may name.
 #[derive(Clone, Debug, Default)]
 pub struct CommitFacts {
-    /// Objects as in the files on disk, by path.
+    /// The objects that the branch must contain: path of the file, and document.
     said: Vec<(String, Value)>,
-    /// Releases that no ReleasePin may name, by namespace and name.
+    /// The releases that no ReleasePin may name: namespace and name.
     unnamed: BTreeSet<(String, String)>,
-    /// The namespace of objects that name none.
+    /// The default namespace of the repository.
     namespace: String,
 }
 
-/// The branch lacks a fact of the commit.
+/// The branch of a commit does not have a fact that the commit depends on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BrokenFact {
-    /// An object is not committed on the current branch.
+    /// An object is on disk, but not committed on the current branch.
     #[error("{what} in {path} is not committed")]
     Uncommitted {
-        /// The missing object.
+        /// The object, as text for the user.
         what: String,
-        /// The file of the object.
         path: String,
     },
-    /// Another branch does not have an object as it is in the file on disk.
+    /// Another branch does not have an object, or has another version of it.
     #[error("branch {branch} does not have {what} as it is in {path} here")]
     Elsewhere {
-        /// The missing object.
+        /// The object, as text for the user.
         what: String,
-        /// The file of the object.
         path: String,
-        /// The name of the branch.
         branch: String,
     },
     /// A ReleasePin on the branch names a release that the commit would remove.
     #[error("{pin} names {release}{}", on(.branch.as_deref()))]
     Named {
-        /// The ReleasePin.
+        /// The name of the ReleasePin.
         pin: String,
-        /// The name of the release.
         release: String,
-        /// The branch; None for the current branch.
+        /// The name of the branch; None for the current branch.
         branch: Option<String>,
     },
-    /// A file on the branch cannot be read, and may name a release that the commit would remove.
+    /// A file on the branch cannot be parsed, so it may name a release that the commit would remove.
     #[error("{path} cannot be read{}, and may name a release that gc would remove", on(.branch.as_deref()))]
     Unread {
-        /// The path of the file.
         path: String,
-        /// The branch; None for the current branch.
+        /// The name of the branch; None for the current branch.
         branch: Option<String>,
     },
 }
@@ -78,20 +73,21 @@ fn on(branch: Option<&str>) -> String {
 }
 
 impl BrokenFact {
-    /// Returns the hint for the user.
+    /// Returns the next step for the user.
     pub fn hint(&self) -> String {
         match self {
-            Self::Uncommitted { path, .. } => format!("commit {path} first"),
+            Self::Uncommitted { path, .. } => {
+                let path = text::quoted(path);
+                format!("commit it: git add -- {path} && git commit -- {path}")
+            }
             Self::Unread { path, branch: None } => {
-                format!(
-                    "correct {path} and commit it first; bowline check lists the problems of the files on disk"
-                )
+                format!("correct {path} and commit it; list the problems: bowline check")
             }
             Self::Unread {
                 path,
                 branch: Some(branch),
             } => format!(
-                "git switch {}, then correct {path} there and commit it",
+                "correct {path} on that branch and commit it, after: git switch {}",
                 text::quoted(branch)
             ),
             Self::Elsewhere { branch, .. }
@@ -99,7 +95,7 @@ impl BrokenFact {
                 branch: Some(branch),
                 ..
             } => format!(
-                "git switch {}, then run the command there",
+                "run the command on that branch, after: git switch {}",
                 text::quoted(branch)
             ),
             Self::Named { branch: None, .. } => {
@@ -119,8 +115,8 @@ impl BrokenFact {
 }
 
 impl CommitFacts {
-    /// Returns the facts of a plan: the source ReleasePins of promotions, the named releases, and the
-    /// ReleasePins that already have the desired state.
+    /// Returns the facts of a plan: the source ReleasePins of promotions, the releases that the changes name,
+    /// and the ReleasePins that already have the desired state.
     pub(super) fn of_plan(tree: &Tree, plan: &Plan) -> Result<Self, EditsError> {
         let mut objects: BTreeSet<(&str, &Key)> = BTreeSet::new();
         for change in &plan.changes {
@@ -138,7 +134,7 @@ impl CommitFacts {
         }
         let mut said = Vec::new();
         for (resource, key) in objects {
-            // A release that the same commit creates has no file yet.
+            // If the commit itself creates the release, there is no file yet.
             if let Some(place) = tree.place(resource, &key.namespace, &key.name) {
                 let document = tree.document(&place)?;
                 said.push((place.path, document));
@@ -151,7 +147,7 @@ impl CommitFacts {
         })
     }
 
-    /// Returns the facts of a collection: no ReleasePin names a release that it removes.
+    /// Returns the facts of a gc plan: no ReleasePin names a release that the commit removes.
     pub(super) fn of_collection(tree: &Tree, going: &[&Candidate]) -> Self {
         let going = going.iter().map(|found| &found.key);
         Self {
@@ -163,13 +159,14 @@ impl CommitFacts {
         }
     }
 
-    /// Returns an error if the branch, or by default the current branch, lacks a fact.
+    /// Returns an error if the branch does not contain a fact. If `branch` is None, checks the current
+    /// branch.
     pub(super) fn check(&self, work: &WorkTree, branch: Option<&str>) -> Result<(), NotCommitted> {
         let other = match branch {
             Some(branch) => work.commit_of(&format!("refs/heads/{branch}"))?,
             None => None,
         };
-        // A new branch starts at the current commit.
+        // If the branch does not exist yet, it will start at the current commit.
         let (base, branch) = match &other {
             Some(commit) => (commit.as_str(), branch),
             None => ("HEAD", None),
@@ -199,7 +196,7 @@ impl CommitFacts {
         if self.unnamed.is_empty() {
             return Ok(());
         }
-        // The commit is read, not the files on disk: git can hide that a file has changed.
+        // Files on disk can differ from the commit without a notice by git, so the check reads the commit.
         let Some(base) = work.commit_of(base)? else {
             return Ok(());
         };
@@ -220,7 +217,7 @@ impl CommitFacts {
         }
     }
 
-    /// Returns the ReleasePin and the release if a ReleasePin names a removed release.
+    /// If a ReleasePin names a release that the commit removes, returns the names of both.
     fn named(&self, pin: &CommittedPin) -> Option<(String, String)> {
         let namespace = match pin.namespace.as_str() {
             "" => &self.namespace,
@@ -235,7 +232,7 @@ impl CommitFacts {
     }
 }
 
-/// Parses the objects of a file in a commit; empty if it is no YAML.
+/// Parses the objects of a committed file; empty if the file is no YAML.
 fn documents(blob: Option<Vec<u8>>) -> Vec<Value> {
     let read = blob.and_then(|bytes| objects(&bytes).ok());
     read.unwrap_or_default()

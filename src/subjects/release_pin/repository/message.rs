@@ -1,14 +1,14 @@
-//! The message of a commit: the action in the subject, the reason in the body, and trailers for tools.
+//! Builds commit messages: the action in the subject line, the reason in the body, and trailers for tools.
 
 use crate::api::bowline::audit::Action;
 use crate::engine::plan::{Change, Plan};
 use crate::gitops::tree::Trailers;
 use crate::text;
 
-/// The largest length of a subject; most tools cut longer subjects.
+/// The largest length of a subject line in characters; many tools cut a longer line.
 const SUBJECT: usize = 72;
 
-/// Returns the message of a plan's commit.
+/// Returns the commit message of a plan.
 pub(super) fn of_plan(plan: &Plan) -> String {
     let changing: Vec<&Change> = plan
         .changes
@@ -43,7 +43,7 @@ pub(super) fn of_plan(plan: &Plan) -> String {
     message(&subject, plan.reason.as_deref(), &trailers)
 }
 
-/// Returns the trailers with which the trailers of every commit of bowline begin.
+/// Returns the trailers that every commit of bowline has: the operation and the action.
 pub(super) fn begin(operation: &str, action: Action) -> Vec<(&'static str, String)> {
     vec![
         (Trailers::OPERATION, operation.to_owned()),
@@ -51,7 +51,7 @@ pub(super) fn begin(operation: &str, action: Action) -> Vec<(&'static str, Strin
     ]
 }
 
-/// Builds a message.
+/// Joins subject line, body and trailers to a commit message.
 pub(super) fn message(
     subject: &str,
     reason: Option<&str>,
@@ -91,7 +91,7 @@ fn of_item(action: Action, change: &Change) -> String {
         to,
         ..
     } = change;
-    // The name of a release usually begins with the component's name.
+    // The name of a release usually begins with the name of its component, so the component is left out.
     let release = to.name.as_str();
     match action {
         Action::Promote => format!("promote {release} to {environment}"),

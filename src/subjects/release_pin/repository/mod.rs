@@ -1,9 +1,9 @@
-//! Actions on a repository: the same plans, published as one commit.
+//! Actions on a git repository: the same plans as on a cluster, published as one commit.
 //!
-//! On a cluster, bowline changes a ReleasePin by compare-and-swap and then writes its AuditEntry.
-//! In a repository, the commit is both. A plan becomes edits of files, which the user can see
-//! before anything is written. bowline commits only if every file is unchanged since the edits were
-//! made and every fact of the plan is still true.
+//! On a cluster, bowline changes a ReleasePin by compare-and-swap and then writes an AuditEntry. In a
+//! repository, the commit replaces both. bowline converts a plan to edits of files, and the front end shows
+//! them. bowline commits only if no edited file has changed since then, and if every fact of the plan is
+//! still true.
 
 mod check;
 mod commits;
@@ -31,58 +31,56 @@ pub use propose::{Collected, collection, marking, plan, release};
 pub use sources::{NoReference, Sourced, references, sources, uncommitted};
 pub use verify::verify;
 
-/// A commit before it is made.
+/// A planned commit.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// The id of the operation.
     pub operation: String,
-    /// The message, including trailers.
+    /// The commit message with its trailers.
     pub message: String,
-    /// The edited files.
+    /// The edited files, before and after the commit.
     pub edits: Vec<FileEdit>,
-    /// The facts that the branch of the commit has to contain.
+    /// The facts that the branch of the commit must contain.
     pub facts: CommitFacts,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// The reason why an action cannot become a commit.
+/// The reason why a plan cannot be converted to a commit.
 #[derive(Debug, thiserror::Error)]
 pub enum ProposeError {
     /// A file cannot be edited.
     #[error(transparent)]
     Edits(#[from] EditsError),
-    /// No file contains the object.
+    /// No file contains this object.
     #[error("no file of the repository contains {0}")]
     NoFile(String),
-    /// Some files cannot be read, and may name releases.
+    /// These files cannot be parsed, so they may name releases that gc would remove.
     #[error("gc cannot know which releases some files name, so it removes nothing:\n{}", .0.join("\n"))]
     Unread(Vec<String>),
 }
 
 impl ProposeError {
-    /// Returns the hint for the user.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// Returns the next step for the user, if there is one.
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::Edits(error) => error.hint(),
             Self::NoFile(_) => None,
-            Self::Unread(_) => Some("correct the files; bowline check lists them"),
+            Self::Unread(_) => Some("correct the files; list them: bowline check".to_owned()),
         }
     }
 }
 
 impl Proposal {
-    /// Returns the first line of the message.
+    /// Returns the subject line of the commit message.
     pub fn subject(&self) -> &str {
         self.message.lines().next().unwrap_or_default()
     }
 
-    /// Returns the changes in the files as a patch; for removed files only their names.
+    /// Returns the edits as a patch. For a removed file, the patch has only its name.
     pub fn diff(&self) -> String {
         self.edits.iter().map(patch).collect()
     }
 
-    /// Returns the changes in the files as JSON.
+    /// Returns the edits as JSON.
     pub fn json(&self) -> Value {
         let file = |edit: &FileEdit| {
             let change = match (&edit.before, &edit.after) {
@@ -95,8 +93,8 @@ impl Proposal {
         self.edits.iter().map(file).collect()
     }
 
-    /// Returns the first edited file whose current content has changed since the proposal `shown`
-    /// was made; None if there is none.
+    /// Returns the path of the first file that changed on disk between the proposals `shown` and `self`; None
+    /// if none changed.
     pub fn differs_from(&self, shown: &Proposal) -> Option<&str> {
         let before = |edit: &FileEdit| {
             let same = shown.edits.iter().find(|known| known.path == edit.path);

@@ -15,12 +15,12 @@ use crate::gitops::tree::{EditsError, ObjectEdit, Place, Trailers, Tree};
 use crate::subjects::release_pin::actions::gc::{Candidate, Collection};
 use crate::subjects::release_pin::actions::mark::Marking;
 
-/// The resource of ReleasePins.
+/// ReleasePins as `{group}/{plural}`.
 pub(super) const PINS: &str = "openchoreo.dev/releasepins";
-/// The resource of releases.
+/// Releases as `{group}/{plural}`.
 pub(super) const RELEASES: &str = "openchoreo.dev/releases";
 
-/// Builds the commit of a plan, with the release that it needs and that does not exist yet.
+/// Converts a plan of changes to a commit. `unmade` is a release that the commit creates too.
 pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Proposal, ProposeError> {
     let mut edits = Vec::new();
     let mut warnings = Vec::new();
@@ -43,10 +43,10 @@ pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Propos
     })
 }
 
-/// Returns the subject's document with the change; all other content stays.
+/// Returns the edit of a subject's document. It keeps all content that the change does not touch.
 fn moved(tree: &Tree, place: Place, change: &Change) -> Result<ObjectEdit, ProposeError> {
     let mut document = tree.document(&place)?;
-    // If no hold changes, the holds keep every byte of the file.
+    // If no hold changes, the edit leaves the holds in the file byte by byte.
     let fields = match change.holds == change.holds_before {
         true => change.fields.clone(),
         false => change.all_fields(),
@@ -63,8 +63,8 @@ fn moved(tree: &Tree, place: Place, change: &Change) -> Result<ObjectEdit, Propo
     Ok(ObjectEdit::Set { place, document })
 }
 
-/// Returns the wanted value. A hold that means the same as before keeps the form of the file,
-/// because a file may write the same time in several forms.
+/// Returns `wanted`, but keeps the written form of each hold in `known` that means the same. A file can write
+/// the same time in several forms.
 fn keep(known: &Value, wanted: &Value) -> Value {
     let (Some(written), Some(items)) = (known.as_array(), wanted.as_array()) else {
         return wanted.clone();
@@ -80,14 +80,14 @@ fn keep(known: &Value, wanted: &Value) -> Value {
     kept.collect::<Vec<Value>>().into()
 }
 
-/// Returns the document of a new subject.
+/// Returns the document of a subject that the change creates.
 fn created(change: &Change) -> Value {
     let mut object = change.object();
     object.metadata.namespace = Some(change.key().namespace.to_string());
     serde_json::to_value(&object).unwrap_or_default()
 }
 
-/// Returns an object as a document of a file.
+/// Converts an object to a document for a file.
 fn document<K: Resource<DynamicType = ()> + serde::Serialize>(object: &K) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or_default();
     if let Some(map) = value.as_object_mut() {
@@ -98,8 +98,8 @@ fn document<K: Resource<DynamicType = ()> + serde::Serialize>(object: &K) -> Val
     value
 }
 
-/// Returns the edit for a new object. The object names its namespace only if existing objects of its kind
-/// do.
+/// Returns the edit that adds a new object. The object gets a namespace field only if the existing objects of
+/// its kind have one.
 fn new(
     tree: &Tree,
     resource: &str,
@@ -129,7 +129,7 @@ fn new(
     })
 }
 
-/// Builds the commit of a new release.
+/// Converts a new release to a commit.
 pub fn release(
     tree: &Tree,
     release: &Release,
@@ -154,7 +154,7 @@ pub fn release(
     })
 }
 
-/// Builds the commit of a mark.
+/// Converts the plan of a mark to a commit.
 pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError> {
     let name = &marking.release.name;
     let place = tree.place(RELEASES, &marking.release.namespace, name);
@@ -197,16 +197,17 @@ pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError>
     })
 }
 
-/// The commit of a collection, and its releases.
+/// A gc plan as a commit.
 #[derive(Debug)]
 pub struct Collected<'c> {
     /// The commit that removes the releases.
     pub proposal: Proposal,
-    /// The removed releases. The warnings of the commit name those that stay, with reasons.
+    /// The releases that the commit removes. The warnings of the commit name the other releases, with
+    /// reasons.
     pub going: Vec<&'c Candidate>,
 }
 
-/// Returns an error if a file cannot be read completely: it may name a release that would be removed.
+/// Returns an error if a file cannot be read completely, because it may name a release that gc would remove.
 pub(super) fn all_is_read(tree: &Tree) -> Result<(), ProposeError> {
     let problems = tree.problems().into_iter().chain(tree.dangling());
     let problems: Vec<String> = problems.map(|problem| problem.what).collect();
@@ -216,7 +217,7 @@ pub(super) fn all_is_read(tree: &Tree) -> Result<(), ProposeError> {
     }
 }
 
-/// Builds the commit of a collection.
+/// Converts a gc plan to a commit.
 pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>, ProposeError> {
     all_is_read(tree)?;
     let mut edits = Vec::new();

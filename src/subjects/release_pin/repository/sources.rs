@@ -1,4 +1,4 @@
-//! Git references to definitions, for a release by reference.
+//! Builds git references from a release to the definitions in a repository.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,25 +15,23 @@ use crate::resolve::git::{self, WorkTreeError};
 use crate::subjects::release_pin::actions::release::{GitSources, Source};
 use crate::text::quoted;
 
-/// The reason why a definition cannot be referenced.
+/// The reason why a release cannot refer to a definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {name} by reference: {why}")]
 pub struct NoReference {
-    /// The kind of the definition.
     pub kind: String,
-    /// The name of the definition.
     pub name: String,
-    /// The reason, for the message.
+    /// The reason, as text for the user.
     pub why: String,
     /// The component of the release.
     component: String,
-    /// Whether the repository has no remote, so that no reference to it is possible.
+    /// Whether the repository has no remote, so that nothing can refer to its files.
     no_remote: bool,
 }
 
 impl NoReference {
-    /// Returns the hint for the user: the command that embeds the definitions. `options` are the other
-    /// options of the command; `address` adds the flags of the target.
+    /// Returns the next step for the user: the command that embeds the definitions instead. `options` are the
+    /// other options of the user's command; `address` adds the flags of the target.
     pub fn hint(&self, options: &str, address: &Address) -> String {
         let component = quoted(&self.component);
         let line = format!("bowline release create {component}{options} --embed");
@@ -41,11 +39,11 @@ impl NoReference {
     }
 }
 
-/// How a release of a repository stores its definitions, and a note for the user.
+/// Where a release has its definitions, and a note for the user.
 pub type Sourced = (Source, Option<&'static str>);
 
-/// Returns git references to the definitions in a repository. If the repository has no remote, the
-/// release embeds the definitions, and a note says so.
+/// Returns git references to the definitions in a repository. If the repository has no remote, the release
+/// embeds the definitions instead, and a note says so.
 pub fn sources(
     tree: &Tree,
     namespace: &str,
@@ -67,8 +65,8 @@ pub fn sources(
     }
 }
 
-/// Returns the files of the definitions that a release embeds and that differ from the last commit.
-/// A release by reference embeds only the workload.
+/// Returns the files with definitions that the release embeds and that differ from the last commit. A release
+/// with git references embeds only the Workload.
 pub fn uncommitted(
     tree: &Tree,
     namespace: &str,
@@ -116,7 +114,7 @@ pub fn references(
             no_remote: matches!(error, WorkTreeError::NoRemote { .. }),
             ..refused(error.to_string())
         })?;
-        // The reference must resolve to the same definition that was read here.
+        // The reference must resolve to the definition that this function has read.
         let bytes = std::fs::read(&file).map_err(|error| refused(error.to_string()))?;
         let version = Release::api_version(&());
         resolve::in_file(&file, &bytes, &version, kind, name)

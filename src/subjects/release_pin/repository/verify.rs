@@ -1,8 +1,8 @@
-//! Verifies commits: their trailers have to match their changes.
+//! Verifies commits of bowline: their trailers must match their changes.
 //!
-//! The verification compares the trailers of a commit with its own change: the files before and after it.
-//! If this clone lacks a file, the result is "not known" and proves nothing. A file that cannot be parsed, or
-//! that is too large, counts as a file without objects.
+//! Compares the trailers of each commit with the files before and after it. If this clone does not have one
+//! of the files, the result is "not known", which proves nothing. A file that cannot be parsed or is too
+//! large counts as a file without objects.
 
 mod releases;
 
@@ -24,7 +24,8 @@ use crate::gitops::tree::{
 };
 use crate::text;
 
-/// Compares the trailers of every commit that names ReleasePins or releases with its changes.
+/// Verifies every commit that changes ReleasePins or releases, or whose trailers name them. `component`
+/// selects one component.
 pub fn verify(repository: &Repository, component: Option<&str>) -> Result<Verdict, GitError> {
     match verify_log(repository, component) {
         Err(error) if error.is_of_partial_clone() => Ok(Verdict {
@@ -43,7 +44,7 @@ fn verify_log(repository: &Repository, component: Option<&str>) -> Result<Verdic
     let truth = tree.work().unreplaced();
     let (work, log) = match logged(tree, &truth, &BTreeSet::new()) {
         Ok(log) => (&truth, log),
-        // This clone may lack the original of a commit that a graft replaces.
+        // A graft or replace ref stands for a commit whose original this clone may not have.
         Err(_) => (
             tree.work(),
             logged(tree, tree.work(), &tree.work().replaced()?)?,
@@ -55,10 +56,9 @@ fn verify_log(repository: &Repository, component: Option<&str>) -> Result<Verdic
     Ok(verdict)
 }
 
-/// Reports the ReleasePins that name a release that no file has.
+/// Reports the ReleasePins that name a release which is in no file.
 fn without_release(tree: &Tree) -> Vec<Finding> {
-    // If this clone lacks files, a ReleasePin would seem to name a missing release although a file
-    // has it.
+    // If this clone does not have all files, the release may be in a missing file.
     let dangling = match tree.is_whole() {
         true => tree.dangling(),
         false => Vec::new(),
@@ -82,21 +82,21 @@ fn unknown(object: String, what: String) -> Finding {
     }
 }
 
-/// The objects of files before and after every commit that has trailers.
+/// The objects before and after each commit.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
-    /// The objects of blobs; None if the clone does not have the blob.
+    /// The objects in each blob; None if the clone does not have the blob.
     blobs: HashMap<String, Option<Vec<Value>>>,
     /// The commits whose parents this clone does not have.
     cut: BTreeSet<String>,
 }
 
-/// The objects of one side of a commit.
+/// The objects in the files before or after a commit.
 #[derive(Debug, PartialEq)]
 struct Side<T> {
     /// The objects in the files that this clone has.
     found: Vec<T>,
-    /// False if this clone lacks a file.
+    /// Whether this clone has all the files.
     whole: bool,
 }
 
@@ -112,7 +112,7 @@ impl Facts {
         work.each_blob_of_log(&ids, blob_limits(), &mut |at, blob| {
             let objects = match blob {
                 Blob::Missing => None,
-                // Another finding reports the file that is too large.
+                // Another finding reports that the file is too large.
                 Blob::TooLarge { .. } => Some(Vec::new()),
                 Blob::Whole(text) => Some(objects(&text).unwrap_or_default()),
             };
@@ -157,8 +157,8 @@ impl Facts {
     }
 }
 
-/// Returns the compared parts of an object; None for a kind that no trailer names. The spec of a release can
-/// be large: only its component and its hash are kept.
+/// Returns the parts of an object that are compared; None for a kind that no trailer names. The spec of a
+/// release can be large, so only its component and a hash are kept.
 fn brief(mut object: Value) -> Option<Value> {
     if is_a("Release", &object) {
         let spec = object["spec"].take();
@@ -241,8 +241,8 @@ pub(super) fn judge(log: &Logged, facts: &Facts, component: Option<&str>) -> Ver
         .map(|(name, entries)| summary(RELEASE_PIN, name, entries))
         .collect();
     let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
-    // Leave out a commit whose parents this clone does not have: it seems to make every mark in its
-    // files.
+    // If this clone does not have the parents of a commit, the commit seems to add all its files, with all
+    // marks. So it is left out.
     let whole = log
         .dealt
         .iter()
@@ -285,7 +285,8 @@ fn summary(kind: &str, name: &str, entries: usize) -> ChainSummary {
     }
 }
 
-/// Judges a change of a ReleasePin that the trailers of its commit do not name.
+/// Returns the finding about a change of a ReleasePin that the trailers of the commit do not name; None if it
+/// is normal.
 fn unsaid(change: &Change, facts: &Facts) -> Option<(Severity, String)> {
     let Change {
         name,
@@ -327,13 +328,13 @@ fn unsaid(change: &Change, facts: &Facts) -> Option<(Severity, String)> {
             change.counted(after),
             change.counted(earlier)
         ),
-        // The creation of a ReleasePin by hand is normal; a change by hand is a warning.
+        // Users may create a ReleasePin by hand. A manual change is a warning.
         (None, None) => return None,
     };
     Some((Severity::Warning, what))
 }
 
-/// Judges a removal of a ReleasePin: no action with trailers removes one.
+/// Returns the finding about a removed ReleasePin. No action of bowline with trailers removes one.
 fn unsaid_removal(removal: &Removal) -> Option<(Severity, String)> {
     let Removal {
         name,
@@ -358,18 +359,18 @@ fn unsaid_removal(removal: &Removal) -> Option<(Severity, String)> {
     })
 }
 
-/// The text for a change that cannot be verified.
+/// The text of the finding for a change that cannot be verified.
 const LACKING: &str =
     "this clone does not have all files of the commit, so its change is not known";
 
-/// Returns the difference between the trailers of a commit and its change of a ReleasePin; None if
-/// they agree.
+/// Returns the finding if the trailers of a commit do not match its change of a ReleasePin; None if they
+/// match.
 fn disagreement(commit: &Commit, said: &Trailers, facts: &Facts) -> Option<(Severity, String)> {
     let (component, environment) = (said.component.as_deref()?, said.environment.as_deref()?);
     let pick = pin_of(component, environment);
     let (before, after) = (facts.before(commit, &pick), facts.after(commit, &pick));
-    // A squash may contain a change and its revert, so that its trailers name a change and its
-    // files have none.
+    // A squashed commit may combine a change and its revert. Then its trailers name a change, but its files
+    // have none.
     let nothing = said.together && said.from == said.to;
     let tampered = |what: String| Some((Severity::Tampered, what));
     let is_cut = facts.cut.contains(&commit.id);
@@ -403,7 +404,7 @@ fn disagreement(commit: &Commit, said: &Trailers, facts: &Facts) -> Option<(Seve
                 ));
             }
             false if !is_cut => return Some((Severity::NotKnown, LACKING.to_owned())),
-            // Another finding reports the missing parent of this commit.
+            // Another finding reports that the parent of this commit is missing.
             false => {}
         }
     }
@@ -424,7 +425,7 @@ fn disagreement(commit: &Commit, said: &Trailers, facts: &Facts) -> Option<(Seve
     unsaid_holds(&actions, &before.found, &after.found).map(|what| (Severity::Tampered, what))
 }
 
-/// Lists the actions that the trailers of a commit name for a ReleasePin. A squash has several.
+/// Returns the actions on a ReleasePin that the trailers of a commit name. A squashed commit has several.
 fn actions(commit: &Commit, component: &str, environment: &str) -> Vec<Option<Action>> {
     let said = Trailers::read(commit).into_iter();
     let said = said.filter(|said| {
@@ -435,8 +436,8 @@ fn actions(commit: &Commit, component: &str, environment: &str) -> Vec<Option<Ac
     said.map(action).collect()
 }
 
-/// Describes a change of holds, or of a releaseRef that a hold overrides, that none of the named
-/// actions makes.
+/// Describes a change that none of the named actions makes: of holds, or of a releaseRef that a hold
+/// overrides.
 fn unsaid_holds(
     actions: &[Option<Action>],
     before: &[ReleasePinSpec],

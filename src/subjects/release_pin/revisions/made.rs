@@ -1,5 +1,5 @@
-//! The change that made a release effective: not the newest change of a ReleasePin, which may be a hold on a
-//! release that somebody else promoted.
+//! Finds the change that made the effective release effective. This may be an older change than the newest
+//! one: after a promotion, somebody may place a hold on the same release.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,39 +12,39 @@ use crate::engine::revisions::{Cause, Revision, Revisions, Row};
 /// The change that made a release effective.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
-    /// The change; None if it is not recorded.
+    /// The action; None if it is not recorded.
     pub cause: Option<Cause>,
-    /// The time of the change, or the end of the hold that kept another release effective until then.
+    /// The time of the change; if the end of a hold made the release effective, the time of that end.
     pub since: Option<Timestamp>,
-    /// The hold that kept another release effective, and has ended.
+    /// The hold whose end made the release effective; None if a change made it effective.
     pub ended: Option<Hold>,
 }
 
-/// The state of a ReleasePin from one change to the next.
+/// The state of a ReleasePin between two changes.
 pub(in crate::subjects::release_pin) struct Span<'s> {
-    /// The time of the change; None if it is unknown.
+    /// The time of the change that starts the span; None if it is unknown.
     pub at: Option<Timestamp>,
-    /// The release that the change made effective, according to its record.
+    /// The release that the change made effective, as its audit entry says.
     pub recorded: Option<&'s str>,
     /// The release that the releaseRef names.
     pub reference: Option<&'s str>,
-    /// The holds of the ReleasePin in the span.
+    /// The holds of the ReleasePin.
     pub holds: &'s [Hold],
 }
 
-/// The origin of an effective release in a list of spans.
+/// The span in which a release became effective.
 pub(in crate::subjects::release_pin) struct Origin<'s> {
-    /// The index of the span whose change made the release effective. If the end of a hold made the
-    /// release effective, the index of the first of the consecutive spans up to that end that name
-    /// the release.
+    /// The index of the span whose change made the release effective. If the end of a hold made it effective:
+    /// the index of the first of the consecutive spans, up to that end, that name the release.
     pub span: usize,
-    /// The hold whose end made the release effective, and the time of its end; None if a change
-    /// made it effective.
+    /// The hold whose end made the release effective, and the time of its end; None if a change made it
+    /// effective.
     pub ended: Option<(&'s Hold, Timestamp)>,
 }
 
 impl<'s> Span<'s> {
-    /// Returns the effective release at a time of the span; without a time, at the start of the span.
+    /// Returns the effective release of the span at `moment`. If `moment` is None, returns the effective
+    /// release at the start of the span.
     fn effective(&self, moment: Option<Timestamp>, owned: bool) -> Option<&'s str> {
         let by_holds = |moment: Timestamp| {
             let active = self
@@ -60,8 +60,7 @@ impl<'s> Span<'s> {
         }
     }
 
-    /// Returns the holds with a release that end after the start of the span and until a time, with their
-    /// ends.
+    /// Returns the holds with a release that end between the start of the span and `moment`, with their ends.
     fn ends(&self, moment: Timestamp, owned: bool) -> impl Iterator<Item = (&'s Hold, Timestamp)> {
         let begins = self.at.unwrap_or(Timestamp::MAX);
         let fixing = self.holds.iter();
@@ -70,8 +69,8 @@ impl<'s> Span<'s> {
         ends.filter(move |(_, end)| begins < *end && *end <= moment)
     }
 
-    /// Returns the hold whose end was the last one until a time to make another release effective,
-    /// and the time of this end.
+    /// Returns the last hold whose end, up to `moment`, made another release effective, and the time of its
+    /// end.
     fn last_end(&self, moment: Timestamp, owned: bool) -> Option<(&'s Hold, Timestamp)> {
         let changes = self.ends(moment, owned).filter(|(hold, end)| {
             let before = end.checked_sub(SignedDuration::from_nanos(1)).ok();
@@ -90,9 +89,9 @@ impl<'s> Span<'s> {
     }
 }
 
-/// Finds the origin of the release that is effective at `now`; None if another release is
-/// effective. The spans are consecutive, and the last one ends at `now`. `owned`: a GitOps tool
-/// owns the ReleasePin.
+/// Finds the span in which `release` became effective; None if another release is effective at `now`. The
+/// spans are consecutive, and the last one ends at `now`. `owned` says whether a GitOps tool owns the
+/// ReleasePin.
 pub(in crate::subjects::release_pin) fn origin<'s>(
     spans: &[Span<'s>],
     release: &str,
@@ -132,8 +131,8 @@ impl<'r> From<&'r Revision<Pinned>> for Span<'r> {
 }
 
 impl Revisions<Pinned> {
-    /// Finds the change that made the release effective that is effective at `now`. `owned`: a GitOps
-    /// tool owns the ReleasePin.
+    /// Finds the change that made `release` effective. `owned` says whether a GitOps tool owns the
+    /// ReleasePin.
     pub fn made(&self, release: &str, now: Timestamp, owned: bool) -> Made {
         let unknown = Made {
             cause: None,
@@ -158,8 +157,7 @@ impl Revisions<Pinned> {
         let Some(first) = known.get(found.span) else {
             return made;
         };
-        // If the revisions before the first known one are not recorded, the release may have been
-        // effective before.
+        // If earlier revisions are unknown, the release may have been effective before the first known one.
         let is_after_a_hole = found.span == 0 && known.len() < self.rows.len();
         if is_after_a_hole && !is_certain(first) {
             return made;
@@ -172,7 +170,7 @@ impl Revisions<Pinned> {
     }
 }
 
-/// Returns whether a revision certainly made its release effective, although the revision before it is
+/// Returns whether a revision certainly made its release effective, even if the revision before it is
 /// unknown.
 fn is_certain(revision: &Revision<Pinned>) -> bool {
     let Some(content) = &revision.content else {

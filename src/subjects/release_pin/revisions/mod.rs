@@ -1,4 +1,4 @@
-//! The revisions of a ReleasePin: its generations, from the audit trail and from the status.
+//! The revisions of a ReleasePin: one per generation, from the audit entries and the outcomes in the status.
 
 mod made;
 mod pin;

@@ -1,4 +1,4 @@
-//! The revisions of a ReleasePin: changes from the audit entries, health from its status.
+//! Builds the revisions of a ReleasePin: the changes from its audit entries, the health from its status.
 
 use std::collections::BTreeMap;
 
@@ -16,38 +16,38 @@ use crate::engine::revisions::{Cause, Revision, Revisions, State, with_missing};
 use crate::engine::subject::dynamic;
 use crate::subjects::release_pin::kind::KIND;
 
-/// The content of a ReleasePin's revision.
+/// The state of a ReleasePin in one revision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pinned {
     /// The effective release.
     pub release: ContentRef,
-    /// The holds; empty if only the health is recorded.
+    /// The holds; empty if the revision has no audit entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<Hold>,
-    /// The release in the releaseRef; None if it is not recorded.
+    /// The release that the releaseRef names; None if it is not recorded.
     #[serde(skip)]
     pub reference: Option<String>,
-    /// The effective release before the revision; None if there was none, or if it is not recorded.
+    /// The effective release of the revision before; None if there was none or it is not recorded.
     #[serde(skip)]
     pub replaced: Option<String>,
 }
 
-/// The records of one generation of a ReleasePin.
+/// What is recorded about one generation of a ReleasePin.
 #[derive(Default)]
 struct Found<'a> {
     entry: Option<&'a AuditEntrySpec>,
     outcome: Option<&'a Outcome>,
-    /// The content of the newest checkpoint, for the last revision that it replaces.
+    /// The newest checkpoint, if this is the last revision that it replaces.
     checkpoint: Option<&'a AuditEntrySpec>,
     /// The ReleasePin, if this is its current generation.
     pin: Option<&'a ReleasePin>,
 }
 
-/// Builds the revisions of a ReleasePin from the audit entries of its name and from its status.
+/// Builds the revisions of a ReleasePin from audit entries and from its status.
 ///
-/// A revision needs only one of these: an entry, a recorded health, or the current ReleasePin. Entries of
-/// an earlier ReleasePin of the same name are ignored.
+/// A revision needs an audit entry, or an outcome, or it is the current one. Entries of an earlier ReleasePin
+/// with the same name are ignored.
 pub fn of_pin(pin: &ReleasePin, entries: &[AuditEntry], now: Timestamp) -> Revisions<Pinned> {
     let current = pin.metadata.generation.unwrap_or_default();
     let own = || {
@@ -87,15 +87,15 @@ pub fn of_pin(pin: &ReleasePin, entries: &[AuditEntry], now: Timestamp) -> Revis
     }
 }
 
-/// Reads a ReleasePin and its revisions; None if the ReleasePin does not exist.
+/// Reads a ReleasePin and its revisions from the server; None if the ReleasePin does not exist.
 pub async fn read_pin(
     client: &Client,
     namespace: &str,
     name: &str,
     now: Timestamp,
 ) -> Result<Option<(ReleasePin, Revisions<Pinned>)>, kube::Error> {
-    // Read the entries first: an entry is written after its change, and the ReleasePin itself has the
-    // newest change.
+    // The entries are read before the ReleasePin. An entry is written after its change, and the ReleasePin
+    // itself has the values of its newest change.
     let entries: Api<AuditEntry> = Api::namespaced(client.clone(), namespace);
     let of_pin = ListParams::default().fields(&format!("spec.subject.name={name}"));
     let entries = entries.list(&of_pin).await?.items;
@@ -131,7 +131,7 @@ impl Found<'_> {
         }
     }
 
-    /// Returns the entry that would be written for the current ReleasePin.
+    /// Returns the audit entry of the current generation, built from the ReleasePin itself.
     fn as_on_the_pin(&self, now: Timestamp) -> Option<AuditEntrySpec> {
         let recorder = audit::Recorder {
             by: "",
@@ -146,7 +146,7 @@ impl Found<'_> {
     fn content(&self, entry: Option<&AuditEntrySpec>) -> Option<Pinned> {
         let said = |spec: &AuditEntrySpec| {
             let release = spec.to.clone()?;
-            let reference = spec.release_ref().unwrap_or(&release.name);
+            let reference = spec.release_ref.as_deref().unwrap_or(&release.name);
             Some(Pinned {
                 reference: Some(reference.to_owned()),
                 replaced: spec.from.as_ref().map(|from| from.name.clone()),

@@ -1,4 +1,4 @@
-//! A subject with revisions, by name: at present only a ReleasePin.
+//! Names the subject of a command that reads revisions. At present, this is only a ReleasePin.
 
 use jiff::Timestamp;
 use kube::api::{Api, ListParams};
@@ -10,38 +10,36 @@ use crate::engine::revisions::Revisions;
 use crate::subjects::release_pin::refusal::instead;
 use crate::subjects::release_pin::rules::NAMES;
 
-/// The subject whose revisions a user asks for: at present only a ReleasePin.
+/// The ReleasePin whose revisions a user asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// The name of the ReleasePin.
     pub name: String,
-    /// The component and the environment, if the user named them.
+    /// The component and the environment; None if the user typed the name of the ReleasePin.
     pub place: Option<(String, String)>,
 }
 
-/// The reason why there are no revisions.
+/// The reason why the revisions of a ReleasePin cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSubject {
     /// The component is not deployed in the environment.
     #[error("{component} is not deployed in {environment}{}", instead(.known))]
     NotDeployed {
-        /// The name of the component.
         component: String,
-        /// The name of the environment.
         environment: String,
-        /// The existing environments, if there is no environment of this name.
+        /// If the environment does not exist: the existing environments. Otherwise empty.
         known: Vec<String>,
     },
     /// The ReleasePin does not exist.
     #[error("there is no ReleasePin {0}")]
     NoPin(String),
-    /// A request failed.
+    /// A request to the server failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
 }
 
 impl NoSubject {
-    /// Returns the error about a component that is not deployed in an environment, which may not even exist.
+    /// Returns the error about a component that is not deployed in an environment. Looks up whether the
+    /// environment exists.
     pub async fn not_deployed(
         client: &Client,
         namespace: &str,
@@ -63,17 +61,19 @@ impl NoSubject {
         }
     }
 
-    /// Returns the hint for the user, if there is one.
+    /// Returns the next step for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::NotDeployed { .. } | Self::NoPin(_) => Some("bowline status shows the matrix"),
+            Self::NotDeployed { .. } | Self::NoPin(_) => {
+                Some("see where it is deployed: bowline status")
+            }
             Self::Target(_) => None,
         }
     }
 }
 
 impl Subject {
-    /// Returns the ReleasePin of a component in an environment.
+    /// Names the ReleasePin of a component in an environment.
     pub fn of(component: &str, environment: &str) -> Self {
         Self {
             name: names::pin(component, environment),
@@ -81,7 +81,7 @@ impl Subject {
         }
     }
 
-    /// Reads a ReleasePin and its revisions.
+    /// Reads the ReleasePin and its revisions from the server.
     pub async fn read(
         &self,
         client: &Client,
@@ -89,7 +89,7 @@ impl Subject {
         now: Timestamp,
     ) -> Result<(ReleasePin, Revisions<Pinned>), NoSubject> {
         let found = read_pin(client, namespace, &self.name, now).await?;
-        // Different components and environments can give the same ReleasePin name.
+        // Different pairs of component and environment can give the same ReleasePin name.
         let found = found.filter(|(pin, _)| {
             let own = (&pin.spec.component, &pin.spec.environment);
             let asked = self

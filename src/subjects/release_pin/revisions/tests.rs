@@ -1,4 +1,4 @@
-//! Histories of ReleasePins as tables, and the revisions that a limit removes.
+//! Tests of the revisions of ReleasePins as tables, and of the revisions that retention removes.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +71,6 @@ fn entry(revision: i64, action: Action, to: Option<&str>) -> AuditEntry {
             uid: Some(format!("uid-{name}")),
             hash: Some(format!("hash-{name}")),
         }),
-        detail: None,
         release_ref: None,
         holds: Vec::new(),
         restored_from: (action == Action::Rollback).then_some(1),
@@ -99,7 +98,7 @@ fn checkpoint(through: i64, to: &str) -> AuditEntry {
     entry
 }
 
-/// Returns each row in a few words.
+/// Returns each row as short text.
 fn words(revisions: &Revisions<Pinned>) -> Vec<String> {
     let row = |row: &Row<Pinned>| match row {
         Row::Missing(missing) => format!(

@@ -27,12 +27,12 @@ use crate::subjects::release_pin::actions::rollback::{self, Rollback, Target};
 use crate::subjects::release_pin::facts::{self, PinFact};
 use crate::subjects::release_pin::kind::{KIND, live};
 
-/// The time of all plans, and of their application unless a test says otherwise.
+/// The time at which the tests make their plans and usually apply them.
 fn then() -> Timestamp {
     "2026-01-06T00:00:00Z".parse().unwrap()
 }
 
-/// A small shop on the embedded API: one component, two releases, two environments, one ReleasePin.
+/// An embedded server with one component, two releases, two environments and one ReleasePin.
 struct Shop {
     embedded: Embedded,
     client: Client,
@@ -62,7 +62,8 @@ impl Shop {
         shop
     }
 
-    /// Checks that the audit of the ReleasePin of cart in prod has these operations, and verifies.
+    /// Checks that the audit entries of cart-prod have these operations in this order, and that their chain
+    /// is valid.
     async fn verifies(&self, operations: &[&str]) {
         let entries = self.entries();
         let entries = entries.list(&ListParams::default()).await.unwrap().items;
@@ -98,7 +99,7 @@ impl Shop {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// A client of another user.
+    /// Returns a client that acts as another user.
     fn client_of(&self, name: &str) -> Client {
         let user = User {
             name: name.to_owned(),
@@ -107,7 +108,7 @@ impl Shop {
         self.embedded.as_user(user).client("default")
     }
 
-    /// Applies a plan of one change and returns the error as text.
+    /// Applies a plan with one change, expects that a fact is no longer true, and returns the error as text.
     async fn refusal(&self, plan: &Plan) -> String {
         let error = apply(&self.client, plan, &plan.changes[0], &then).await;
         let error = error.unwrap_err();
@@ -123,7 +124,7 @@ impl Shop {
         .await;
     }
 
-    /// Plans the promotion of cart to prod.
+    /// Plans to promote cart to prod.
     async fn plan(&self, operation: &str) -> Plan {
         let mut feed = crate::subjects::watch(&self.client, Some("default"));
         feed.until(World::is_live).await;
@@ -185,13 +186,13 @@ async fn a_pin_is_made_and_moved_and_its_release_claimed() {
     assert!(release.is_pinned());
     assert_eq!(release.claim().unwrap().unwrap().operation, "one");
     assert!(!shop.releases().get("cart-3").await.unwrap().is_pinned());
-    // The second run of the same plan finds that the change was made.
+    // The second run of the same plan finds that the change is already made.
     let again = apply(&shop.client, &plan, &plan.changes[0], &then).await;
     assert_eq!(again.unwrap(), Applied::Done(1));
     let now = shop.pins().get("cart-prod").await.unwrap();
     assert_eq!(now.resource_version(), pin.resource_version());
     shop.verifies(&["one"]).await;
-    // A ReleasePin that already has the desired state is not changed.
+    // The ReleasePin already has the desired state, so nothing is written.
     let plan = shop.plan("two").await;
     assert_eq!(
         apply(&shop.client, &plan, &plan.changes[0], &then)
@@ -225,7 +226,7 @@ async fn who_comes_second_is_told_who_was_first() {
         ),
         (Some(2), "one")
     );
-    // kubectl leaves no operation behind; the server knows author and time.
+    // kubectl writes no operation annotation. The server knows the author and the time.
     let three = shop.plan("three").await;
     assert!(three.changes[0].unchanged);
     set_release(&bob, "cart-prod", "cart-3").await;
@@ -244,7 +245,7 @@ async fn who_comes_second_is_told_who_was_first() {
     );
 }
 
-/// Edits a ReleasePin as a user with kubectl does.
+/// Changes the release of a ReleasePin in the way of `kubectl edit`.
 async fn set_release(client: &Client, pin: &str, release: &str) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client.clone());
     let patch = Patch::Merge(json!({"spec": {"releaseRef": {"name": release}}}));
@@ -268,7 +269,7 @@ async fn a_fact_that_is_no_more_stops_it_and_is_told() {
     );
     set_release(&bob, "cart-dev", "cart-2").await;
 
-    // Another user created the ReleasePin; then it was deleted and created again.
+    // Another user creates the ReleasePin; later somebody deletes it and creates it again.
     shop.pin("prod", "cart-1").await;
     let told = shop.refusal(&plan).await;
     assert!(
@@ -289,7 +290,7 @@ async fn a_fact_that_is_no_more_stops_it_and_is_told() {
         "{told}"
     );
 
-    // A release is marked bad, and is then deleted.
+    // The release is marked bad, and later deleted.
     let plan = shop.plan("three").await;
     let mark =
         json!({"verdict": "bad", "by": "cleo", "at": "2026-01-05T00:00:00Z", "note": "INC-7"});
@@ -347,7 +348,8 @@ async fn a_pin_that_was_made_again_is_another_one() {
     let shop = Shop::open().await;
     shop.pin("prod", "cart-1").await;
     let plan = shop.plan("one").await;
-    // Between the last read and the write: the generation is the same, the uid is not.
+    // Between the last read and the write, somebody deletes the ReleasePin and creates it again: it has the
+    // same generation, but another uid.
     let other = shop.embedded.clone();
     let client = between(&shop.embedded, move |what, count| match (what, count) {
         ("releasepins", 0) => {
@@ -381,23 +383,23 @@ async fn a_pin_that_was_made_again_is_another_one() {
     assert_eq!(pin.spec.release_ref.name, "cart-1");
 }
 
-/// An action of another client during the write.
+/// An action of another client while bowline writes.
 type Deed = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 #[derive(Clone)]
 enum Happening {
     Nothing,
-    /// The request is lost before the server sees it.
+    /// The request is lost before it reaches the server.
     LostBefore,
-    /// The answer is lost after the write.
+    /// The server writes, but its answer is lost.
     LostAfter,
     /// Another client acts just before the write.
     Before(Deed),
-    /// The answer is lost after the write, and then another client acts.
+    /// The server writes, its answer is lost, and then another client acts.
     LostThen(Deed),
 }
 
-/// A client that disturbs writes: `happens` gets the resource and the number of the write.
+/// Returns a client that disturbs writes. `happens` gets the resource and the number of the write.
 fn between<F>(embedded: &Embedded, happens: F) -> Client
 where
     F: Fn(&str, usize) -> Happening + Clone + Send + Sync + 'static,
@@ -480,7 +482,7 @@ async fn lost_answers_change_nothing_about_what_is_done() {
                 "once, and only once"
             );
             assert_eq!(pin.spec.release_ref.name, "cart-2");
-            // The entry of a manual creation has no operation.
+            // Somebody created the ReleasePin by hand, so its first entry has no operation.
             let expected: &[&str] = if made { &["-", "one"] } else { &["one"] };
             shop.verifies(expected).await;
         }
@@ -536,7 +538,7 @@ async fn what_was_done_and_then_overwritten_was_done() {
     }
 }
 
-/// Rolls cart back to cart-3 in prod, through the engine.
+/// Rolls cart-prod back to cart-3, in the way of `bowline rollback`.
 async fn roll_back(client: &Client) {
     let mut feed = crate::subjects::watch(client, Some("default"));
     feed.until(World::is_live).await;
@@ -566,8 +568,8 @@ async fn what_hides_whether_it_was_done_is_said() {
     shop.pin("prod", "cart-1").await;
     let plan = shop.plan("one").await;
     let embedded = shop.embedded.clone();
-    // Somebody replaces the ReleasePin twice, without our annotation and before the first entry is
-    // written.
+    // Somebody replaces the ReleasePin twice, without the operation annotation, before bowline writes its
+    // first audit entry.
     let deed: Deed = Arc::new(move || {
         let client = embedded.client("default");
         async move {
@@ -595,7 +597,7 @@ async fn what_hides_whether_it_was_done_is_said() {
         told.starts_with("cart-prod was changed to cart-1 by ana"),
         "{told}"
     );
-    assert!(told.ends_with("before or after our change"), "{told}");
+    assert!(told.ends_with("before or after your change"), "{told}");
 }
 
 #[tokio::test]
@@ -603,7 +605,7 @@ async fn claims_are_of_the_time_of_claiming() {
     let shop = Shop::open().await;
     shop.pin("prod", "cart-1").await;
     let plan = shop.plan("one").await;
-    // The plan is an hour old, and then two minutes pass at each reading of the clock.
+    // The plan is an hour old, and each call of the clock adds two minutes.
     let minutes = AtomicI64::new(60);
     let clock = || {
         let passed = minutes.fetch_add(2, Ordering::SeqCst);
@@ -619,7 +621,7 @@ async fn claims_are_of_the_time_of_claiming() {
     assert_eq!(done, Applied::Done(2));
     let release = shop.releases().get("cart-2").await.unwrap();
     let claim = release.claim().unwrap().unwrap();
-    // Claimed at minute 62 and again at 68, when the claim was six minutes old.
+    // bowline claimed the release at minute 62, and again at minute 68 because the claim was six minutes old.
     assert_eq!(claim.at.0, then() + SignedDuration::from_mins(68));
     let pin = shop.pins().get("cart-prod").await.unwrap();
     let operation = pin.operation().unwrap().unwrap();
@@ -655,7 +657,8 @@ async fn writes_of_the_status_do_not_stop_it() {
     shop.pin("prod", "cart-1").await;
     let plan = shop.plan("one").await;
     let embedded = shop.embedded.clone();
-    // A status write before every write of bowline, and more as fast as the store accepts them.
+    // Another client writes the status before each write of bowline, and then as often as the store accepts
+    // it.
     let status: Deed = Arc::new(move || {
         let client = embedded.client("default");
         async move { flap(&client, 0).await }.boxed()
@@ -764,7 +767,7 @@ async fn a_long_chain_is_read_in_pages_where_it_has_to_be() {
         )
         .await;
     }
-    // Two unrecorded changes: the newest entry does not belong to the revision before the current one.
+    // After two unrecorded changes, the newest audit entry is not that of the previous revision.
     set_release(&shop.client, "cart-prod", "cart-1").await;
     let pin = shop.pins().get("cart-prod").await.unwrap();
     let newest = audit.record(&KIND, &dynamic(&pin)).await.unwrap().unwrap();
@@ -778,7 +781,7 @@ fn entry_name(pin: &ReleasePin, generation: i64) -> String {
     crate::api::names::audit_entry(&pin.name_any(), &pin.uid().unwrap(), generation)
 }
 
-/// A plan for the ReleasePins of several components; each change equals that of cart, with another name.
+/// Returns a plan with the same change for several components.
 async fn set(shop: &Shop, names: &[&str]) -> Plan {
     let mut plan = shop.plan("set").await;
     let first = plan.changes.remove(0);
@@ -874,7 +877,7 @@ async fn a_set_is_aborted_between_its_changes() {
             Err(ApplyError::NotBegun { .. })
         ]
     ));
-    // The same plan continues after the abort.
+    // A second run of the same plan continues after the abort.
     abort.store(false, Ordering::SeqCst);
     let results = apply_all(&client, &plan, &then, &abort).await;
     for result in results {

@@ -1,4 +1,4 @@
-//! Histories that bowline writes, and the manipulations that verification must find.
+//! Tests of audit chains: histories that bowline writes are valid, and verification finds every manipulation.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time};
@@ -39,17 +39,17 @@ fn at(second: i64) -> Timestamp {
 #[derive(Clone, Debug)]
 enum Step {
     Move(u8),
-    /// The engine stops after the write of the ReleasePin and before its entry.
+    /// The engine writes the ReleasePin and stops before it writes the audit entry.
     HalfMove(u8),
     Hold(Option<u8>),
-    /// An edit by kubectl, which the controller observes.
+    /// Somebody edits the ReleasePin with kubectl, and the controller observes it.
     Edit(u8),
-    /// An edit by kubectl, which no controller observes.
+    /// Somebody edits the ReleasePin with kubectl, and no controller observes it.
     Unseen(u8),
     Mark(u8),
     Collect(u8),
     Retire(i64),
-    /// Retention stops before it deletes an entry.
+    /// Retention writes the checkpoint and stops before it deletes an entry.
     HalfRetire(i64),
     Recreate,
 }
@@ -69,7 +69,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One component in one environment.
+/// The ReleasePin of one component in one environment, with its audit entries.
 struct History {
     pin: ReleasePin,
     entries: Vec<AuditEntry>,
@@ -135,7 +135,7 @@ impl History {
         self.entries.extend(new);
     }
 
-    /// Simulates one write of the API server.
+    /// Changes the ReleasePin in the way of an API server.
     fn write(&mut self, who: &str, change: impl FnOnce(&mut ReleasePin)) {
         self.clock += 7;
         change(&mut self.pin);
@@ -292,7 +292,7 @@ fn names_it(verdict: &Verdict, name: &str) -> bool {
     })
 }
 
-/// A history with every kind of step.
+/// Returns a history with every kind of step.
 fn eventful() -> History {
     History::of(&[
         Step::Move(1),
@@ -316,7 +316,7 @@ fn eventful() -> History {
     ])
 }
 
-/// Collects copies of a value, each with a change of one byte in one leaf.
+/// Collects copies of a value. Each copy has one changed byte in one leaf.
 fn each_changed_leaf(value: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(fields) => {
@@ -414,7 +414,8 @@ fn whoever_seals_again_is_seen_by_the_next_entry_or_the_pin() {
         let mut leaves = Vec::new();
         each_changed_leaf(&object["spec"], "/spec", &mut leaves);
         for (path, leaf) in leaves {
-            // The ReleasePin does not know who wrote the newest entry; a policy checks that.
+            // The ReleasePin does not contain the writer of the newest entry; a policy checks that field
+            // instead.
             if name == newest && path == "/spec/recordedBy" {
                 continue;
             }
@@ -535,7 +536,8 @@ fn an_operation_counts_for_its_generation_only() {
     assert_eq!(edited.spec.actor.as_deref(), Some("kim"));
     assert_eq!(edited.spec.from, moved.spec.to);
     assert_eq!(edited.spec.to, Some(ContentRef::named("checkout-2")));
-    // The API server knows the time of the edit; the controller observed it three seconds later.
+    // The time of the entry is that of the edit, which the API server recorded. The controller observed the
+    // edit three seconds later.
     assert_eq!(edited.spec.at, Time(at(21)));
 }
 
@@ -607,7 +609,7 @@ fn retention_stops_at_the_head_and_refuses_what_was_rewritten() {
     let mut history = History::of(&[Step::Move(1), Step::Edit(2), Step::Edit(3), Step::Edit(4)]);
     let by_hand = history.entries.clone();
     history.retire(4, true);
-    // The head names the first entry, which the change followed; all later entries have to stay.
+    // The head names the first entry, so all later entries must stay.
     let names: Vec<String> = history
         .entries
         .iter()
@@ -732,7 +734,8 @@ proptest! {
         let verdict = history.verdict();
         prop_assert_eq!(&verdict.problems, &vec![]);
         prop_assert_eq!(verdict.entries, history.entries.len());
-        // A timeline has every entry, in the order of each chain, except for the time of retention.
+        // The timeline contains every entry. Entries of a chain keep their order; only checkpoints may have a
+        // later time.
         let rows = timeline(&history.entries, &Span::default());
         prop_assert_eq!(rows.len(), history.entries.len());
         for chain in chains(&history.entries) {
@@ -782,7 +785,7 @@ proptest! {
             prop_assert!(names_it(&found, &history.entries[two].name_any()));
         }
 
-        // Nothing proves the end of a chain without a ReleasePin.
+        // After the deletion of its ReleasePin, nothing proves the newest entry of a chain.
         let end = chains.iter().any(|chain| {
             chain.newest().is_some_and(|newest| newest.name_any() == name)
                 && chain.subject.uid != history.pin.uid()
@@ -805,8 +808,8 @@ fn entries_of_bowline_0_1_are_read_and_verified() {
     assert!(verdict.is_valid(), "{:?}", verdict.problems);
     assert_eq!((verdict.entries, verdict.chains.len()), (4, 2));
     let held = entries.iter().find(|entry| entry.spec.revision == 3);
-    assert_eq!(held.unwrap().spec.release_ref(), Some("cart-v2"));
-    // A changed value of the old form is found too.
+    assert_eq!(held.unwrap().spec.release_ref.as_deref(), Some("cart-v2"));
+    // Verification finds a changed value in an entry of the old format too.
     for path in ["/spec/releaseRef", "/spec/holds/0/owner", "/spec/to/name"] {
         let mut tampered = stored["entries"].clone();
         *tampered[2].pointer_mut(path).unwrap() = json!("evil");

@@ -1,11 +1,11 @@
-//! How strongly the changes of ReleasePins have to be confirmed.
+//! Tests of the confirmation that changes of ReleasePins need.
 
 use crate::api::bowline::audit::Action;
 use crate::engine::confirmation::Confirmation;
 use crate::engine::plan::{Change, Plan};
 use crate::fixture;
 
-/// A change of a ReleasePin.
+/// Returns a change of a ReleasePin.
 fn moved(component: &str, environment: &str) -> Change {
     Change {
         is_production: environment.starts_with("production"),
@@ -35,7 +35,7 @@ fn a_plan_with_a_higher_risk_needs_more_input() {
     for (changes, reason, wanted, shown, risk) in [
         (vec![cart("development")], None, "", false, None),
         (vec![cart("staging")], None, "", true, None),
-        // An environment outside the pipeline is not one of its first environments.
+        // An environment outside the pipeline does not count as a first environment.
         (vec![cart("lab")], None, "", true, None),
         (
             vec![cart("production")],
@@ -65,7 +65,7 @@ fn a_plan_with_a_higher_risk_needs_more_input() {
             true,
             Some("a change of the production environment production-eu"),
         ),
-        // A change that writes nothing is no risk, and is not counted.
+        // A change that writes nothing needs no confirmation and is not counted.
         (
             vec![cart("staging"), unchanged(search("production"))],
             None,

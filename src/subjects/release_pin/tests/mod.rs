@@ -1,4 +1,4 @@
-//! Tests of the engine with ReleasePins: plans that are applied, and audit chains.
+//! Tests of the engine with ReleasePins: applying plans, and audit chains.
 
 mod apply;
 mod audit;

@@ -1,39 +1,39 @@
-//! One audit entry in full, with the entries before and after it in its chain.
+//! The screen of one audit entry, with the entries before and after it in its hash chain.
 
 use std::sync::Arc;
 
 use kube::ResourceExt;
 
 use super::{Whole, comparison, place, view};
+use crate::action::Action;
 use crate::api::bowline::audit::AuditEntry;
 use crate::api::hold::Hold;
+use crate::effect::{Comparison, Effect, Object};
 use crate::engine::audit::{self, Finding};
+use crate::model::{Level, Subject, Turn};
+use crate::pen::Sheet;
+use crate::rows::page;
+use crate::screens::{Handled, Scene, Screen, describe};
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::{Comparison, Effect, Object};
-use crate::tui::model::{Level, Subject, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::rows::page;
-use crate::tui::screens::{Handled, Scene, Screen, describe};
-use crate::tui::theme::Role;
-use crate::tui::widgets::wrap;
+use crate::theme::Role;
+use crate::widgets::wrap;
 
-/// The column at which values start.
+/// The column at which the values of the fields start.
 const VALUES: u16 = 16;
 
-/// An entry and the entries of its chain.
+/// The shown entry and the other entries of its chain.
 #[derive(Debug)]
 pub struct State {
     whole: Arc<Whole>,
-    /// The indexes of the chain's entries in the audit trail, oldest first.
+    /// The indexes of the chain's entries in the audit trail, the oldest first.
     chain: Vec<usize>,
-    /// The position of the entry in the chain.
+    /// The position of the shown entry in `chain`.
     at: usize,
     scroll: usize,
 }
 
 impl State {
-    /// Opens an entry by its name; None if the audit trail has no such entry.
+    /// Opens the entry with this name; None if the audit trail has no such entry.
     pub(super) fn of(whole: Arc<Whole>, name: &str) -> Option<Self> {
         let entries = &whole.record.entries;
         let own = |entry: &AuditEntry| entry.metadata.name.as_deref() == Some(name);
@@ -61,13 +61,11 @@ impl State {
         self.whole.record.entries.get(*self.chain.get(at)?)
     }
 
-    /// Returns the title in the path of open screens.
     pub fn title(&self) -> String {
         let revision = self.entry(self.at).map_or(0, |entry| entry.spec.revision);
         format!("revision {revision}")
     }
 
-    /// Returns the objects that an action applies to.
     pub fn subject(&self) -> Subject {
         let entry = self.entry(self.at);
         match entry.and_then(|entry| Some((place(entry)?, entry))) {
@@ -80,13 +78,13 @@ impl State {
         }
     }
 
-    /// Returns the comparison for the change of the entry.
+    /// Returns the comparison of the entry's revision with the revision before; None without such a
+    /// revision.
     pub fn comparison(&self) -> Option<Comparison> {
         let entry = self.entry(self.at)?;
         comparison(&(place(entry)?, entry.spec.revision))
     }
 
-    /// Handles an action on this screen.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let page = page(turn.size).unsigned_abs();
         match action {
@@ -127,12 +125,12 @@ impl State {
             }
             _ => return Handled::No,
         }
-        // The number of lines is known only when the screen is drawn; no entry has more lines than this.
+        // The number of lines is known only when the screen is drawn, and no entry has more lines
+        // than this.
         self.scroll = self.scroll.min(500);
         Handled::Yes
     }
 
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let Some(entry) = self.entry(self.at) else {
             return;
@@ -214,7 +212,7 @@ impl State {
         if let Some(to) = &spec.to {
             add("to", &release(to), Role::Text);
         }
-        if let Some(named) = spec.release_ref() {
+        if let Some(named) = &spec.release_ref {
             add(
                 "releaseRef",
                 &format!("{named}; a hold fixes another release"),
@@ -321,7 +319,7 @@ impl State {
     }
 }
 
-/// Shortens a hash: its start is enough to distinguish objects.
+/// Shortens a hash to its first 16 characters.
 fn short(hash: &str) -> String {
     hash.chars().take(16).collect()
 }

@@ -1,13 +1,13 @@
-//! Draws the audit trail.
+//! Draws the audit screen.
 
 use super::{Shown, Standing, State, word};
 use crate::engine::audit::Finding;
+use crate::pen::Sheet;
+use crate::screens::{Scene, is_bad};
 use crate::text;
-use crate::tui::pen::Sheet;
-use crate::tui::screens::{Scene, is_bad};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
-use crate::tui::widgets::wrap;
+use crate::theme::Role;
+use crate::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
+use crate::widgets::wrap;
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 100),
@@ -20,7 +20,6 @@ const COLUMNS: &[Column] = &[
 ];
 
 impl State {
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if self.stale
             && let Ok(at) = self.asked.checked_add(super::PAUSE)
@@ -68,7 +67,7 @@ impl State {
     }
 }
 
-/// Draws the verification problems across the whole width; returns the number of rows used.
+/// Draws a bar per verification problem at the top of the screen; returns the number of used rows.
 pub(super) fn bar(sheet: &mut Sheet<'_>, problems: &[Finding]) -> u16 {
     let most = usize::from(sheet.height() / 4).clamp(1, 3);
     let shown = problems.len().min(most);
@@ -129,7 +128,7 @@ fn line(sheet: &Sheet<'_>, scene: &Scene<'_>, selected: bool, shown: &Shown) -> 
     }
 }
 
-/// Returns the old and the new value, without the name of the component.
+/// Returns the cell with the old and the new release, without the component in their names.
 fn change(sheet: &Sheet<'_>, scene: &Scene<'_>, shown: &Shown) -> Cell {
     let row = &shown.row;
     let namespace = &scene.model.target_info.namespace;

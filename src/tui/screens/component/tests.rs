@@ -1,8 +1,8 @@
+use crate::effect::{Answer, Effect};
 use crate::engine::world::Event;
 use crate::fixture::{self, pin, unready};
-use crate::tui::effect::{Answer, Effect};
-use crate::tui::screens::history::tests::{answer, opened, press, shop};
-use crate::tui::snapshot_test::SnapshotTest;
+use crate::screens::history::tests::{answer, opened, press, shop};
+use crate::snapshot_test::SnapshotTest;
 
 #[test]
 fn golden_screens() {
@@ -32,7 +32,7 @@ fn left_and_right_choose_the_environment_and_ask_for_its_revisions() {
     }
     let subject = still.model.front().subject(&still.world);
     assert_eq!(subject.environment.as_deref(), Some("development"));
-    // Back returns to the previous screen.
+    // The key for Back returns to the previous screen.
     press(&mut still, "esc");
     assert_eq!(still.model.stack.len(), 1);
 }

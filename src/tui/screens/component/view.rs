@@ -1,22 +1,21 @@
-//! Draws a component: its environments, the details of the selected environment, and its revisions.
+//! Draws the component screen: environments, details of the selected environment, revisions.
 
 use super::State;
 use crate::engine::world::Key;
+use crate::pen::{Glyphs, Sheet};
+use crate::screens::matrix::{health, pane};
+use crate::screens::{BAD, Scene};
 use crate::subjects::release_pin::matrix::{self, Cell};
 use crate::text;
-use crate::tui::pen::{Glyphs, Sheet};
-use crate::tui::screens::matrix::{health, pane};
-use crate::tui::screens::{BAD, Scene};
-use crate::tui::theme::Role;
-use crate::tui::widgets::{scrolled, wrap};
+use crate::theme::Role;
+use crate::widgets::{scrolled, wrap};
 
-/// The largest number of rows for the environments.
+/// The maximum number of rows for the list of environments.
 const ENVIRONMENTS: u16 = 8;
-/// The largest number of rows for the details of the selected environment.
+/// The maximum number of rows for the details of the selected environment.
 const SAID: u16 = 6;
 
 impl State {
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let component = &self.component;
         if sheet.height() < 14 {
@@ -52,7 +51,7 @@ impl State {
             .right(&words, Role::Muted);
     }
 
-    /// Draws one row per environment; returns the next free row.
+    /// Draws one row per environment; returns the index of the next free row.
     fn environments(
         &self,
         sheet: &mut Sheet<'_>,
@@ -121,7 +120,7 @@ impl State {
             {
                 let (_, role) = health(cell.health(), glyphs);
                 pen.put(cell.health().word(), role);
-                // `judged` returns the Ready condition only if it is about the effective release.
+                // `judged` returns the Ready condition only if it describes the effective release.
                 let pin = scene.world.pin_of(component, environment);
                 let ready = pin.and_then(|pin| pin.judged(now));
                 let message = ready.map_or("", |ready| &*ready.message);
@@ -135,7 +134,7 @@ impl State {
         y
     }
 
-    /// Draws the details of the selected environment; returns the next free row.
+    /// Draws the details of the selected environment; returns the index of the next free row.
     fn said(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, component: &Key, row: u16) -> u16 {
         let title = format!(
             "{} in {}",
@@ -165,7 +164,8 @@ impl State {
         y
     }
 
-    /// Draws only the selected environment, in two rows; returns the next free row.
+    /// Draws only the selected environment in two rows, for a low terminal; returns the index of
+    /// the next free row.
     fn narrow(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, component: &Key) -> u16 {
         let cell = matrix::cell(
             scene.world,
@@ -202,8 +202,8 @@ impl State {
     }
 }
 
-/// Returns the progress of the rollout, and symbols for the releases that a cell is behind, for a bad release and
-/// for a hold.
+/// Returns the progress of a cell's rollout, followed by the symbols for behind, a bad release, and
+/// a hold.
 fn signs(cell: &Cell<'_>, glyphs: &Glyphs) -> String {
     let mut signs = String::new();
     if let Some(progress) = cell.progress {

@@ -1,54 +1,54 @@
-//! The rows of a diff. They are computed when the diff arrives, is folded or changes its layout, so that
-//! drawing only looks up the visible rows.
+//! Computes the rows of a diff once: when the diff arrives, and when its folds or its layout
+//! change. So drawing only looks up the visible rows.
 
 use std::collections::BTreeSet;
 
 use crate::engine::diff::{Diff, Hunk, Kind};
 
-/// The number of equal lines that are never folded around a change.
+/// The number of unchanged lines around a change that are never folded.
 const CONTEXT: usize = 3;
-/// The smallest number of lines to fold.
+/// The minimum number of lines in a fold.
 const WORTH: usize = 2;
 
-/// One row.
+/// One row of the diff screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// The name of an object.
+    /// The title of an object; the number is the object's index in the diff.
     Object(usize),
-    /// Folded equal lines.
+    /// A fold: a run of unchanged lines that are not shown.
     Fold {
-        /// The index of the object.
         object: usize,
         /// The index of the hunk in the object.
         hunk: usize,
-        /// The index of the first folded line.
+        /// The index of the first folded line in the hunk.
         from: usize,
         /// The number of folded lines.
         count: usize,
-        /// The path inside the object of the line after the fold.
+        /// The YAML path of the first line after the fold.
         path: Box<str>,
     },
-    /// A line of one side or of both.
+    /// A line that one side or both sides contain.
     Line(Spot),
-    /// An empty row between two objects.
+    /// The empty row before the object with this index.
     Gap(usize),
 }
 
-/// The lines of a hunk that a row shows.
+/// The lines of a hunk that one row shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// The index of the object.
+    /// The index of the object in the diff.
     pub object: usize,
     /// The index of the hunk in the object.
     pub hunk: usize,
-    /// The line of the older side.
+    /// The index in the hunk of the older side's line; None if the row shows none.
     pub before: Option<u32>,
-    /// The line of the newer side; the same number as `before` if both sides have the line.
+    /// The index in the hunk of the newer side's line; None if the row shows none. It is equal to
+    /// `before` if the line is unchanged.
     pub after: Option<u32>,
 }
 
 impl Row {
-    /// Returns the object of the row.
+    /// Returns the index of the row's object.
     pub fn object(&self) -> usize {
         match self {
             Self::Object(object) | Self::Fold { object, .. } | Self::Gap(object) => *object,
@@ -56,7 +56,7 @@ impl Row {
         }
     }
 
-    /// Returns the hunk and the first line of the row; None if the row shows no line.
+    /// Returns the first line that the row stands for, as (hunk, line); None for a title or a gap.
     fn line(&self) -> Option<(usize, usize)> {
         match self {
             Self::Object(_) | Self::Gap(_) => None,
@@ -68,7 +68,7 @@ impl Row {
         }
     }
 
-    /// Returns whether the row shows a line, folded or not.
+    /// Returns whether the row shows this line, or folds it.
     fn covers(&self, object: usize, hunk: usize, line: usize) -> bool {
         match self {
             Self::Fold {
@@ -88,26 +88,25 @@ impl Row {
     }
 }
 
-/// The state of the folds.
+/// The folds that the user opened or closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folds {
-    /// The folded objects: only their names are shown.
+    /// The indexes of folded objects. Only their titles are shown.
     pub closed: BTreeSet<usize>,
-    /// The unfolded equal lines: by object, hunk and first line.
+    /// The unfolded runs of unchanged lines, as (object, hunk, first line).
     pub open: BTreeSet<(usize, usize, usize)>,
 }
 
 /// The number of changed lines of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Lines that only the newer side has.
+    /// The number of lines that only the newer side contains.
     pub added: usize,
-    /// Lines that only the older side has.
+    /// The number of lines that only the older side contains.
     pub removed: usize,
 }
 
 impl Count {
-    /// Counts the changed lines of an object.
     pub fn of(hunks: &[Hunk]) -> Self {
         let mut count = Self::default();
         for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
@@ -118,19 +117,18 @@ impl Count {
     }
 }
 
-/// The rows of a diff in one layout.
+/// All rows of a diff in one layout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// The rows.
     pub rows: Vec<Row>,
-    /// The first row of each change.
+    /// The index of the first row of each change.
     pub hunks: Vec<usize>,
-    /// The changed objects: the index of the object, and the row of its name.
+    /// The changed objects, as (index of the object, index of its title row).
     pub objects: Vec<(usize, usize)>,
 }
 
 impl Rows {
-    /// Computes the rows of a diff, side by side or unified.
+    /// Computes the rows of a diff: side by side if `split` is true, otherwise unified.
     pub fn of(diff: &Diff, folds: &Folds, split: bool) -> Self {
         let mut rows = Self::default();
         for at in diff.by_importance() {
@@ -174,7 +172,7 @@ impl Rows {
         }
     }
 
-    /// Adds equal lines; folds those far from a change.
+    /// Adds the rows of unchanged lines. Folds the lines that are far from a change.
     fn same(
         &mut self,
         (object, number): (usize, usize),
@@ -222,7 +220,7 @@ impl Rows {
         }
     }
 
-    /// Adds changed lines: side by side in pairs, or unified in order.
+    /// Adds the rows of changed lines: as pairs if side by side, or in order if unified.
     fn changed(
         &mut self,
         (object, number): (usize, usize),
@@ -254,7 +252,7 @@ impl Rows {
         loop {
             match (old.peek().copied(), new.peek().copied()) {
                 (None, None) => break,
-                // The two lines are a pair, or neither of them has a pair.
+                // The two lines are each other's pair, or both have no pair.
                 (Some((one, pair)), Some((other, back)))
                     if pair == Some(other) || pair.is_none() && back.is_none() =>
                 {
@@ -274,7 +272,7 @@ impl Rows {
         }
     }
 
-    /// Returns the row of this layout that shows the same line as a row of another layout.
+    /// Returns the index of the row that shows the same line as a row of another layout.
     pub fn like(&self, row: &Row) -> usize {
         let object = row.object();
         let line = row.line().and_then(|(hunk, line)| {
@@ -289,18 +287,18 @@ impl Rows {
     }
 }
 
-/// The path of a line in a YAML text, from the indentation of the lines before it.
+/// The YAML path of a line, computed from the indentation of the lines before it.
 #[derive(Debug, Default)]
 struct Path {
-    /// The enclosing keys and list items: indentation, name, whether it is a list item.
+    /// The enclosing keys and list items, as (indentation, name, whether it is a list item).
     parents: Vec<(usize, String, bool)>,
 }
 
-/// The number of lines in which the name of a list item is searched.
+/// The number of lines in which the field `name` of a list item is searched.
 const REACH: usize = 40;
 
 impl Path {
-    /// Updates the path by one line.
+    /// Updates the path for the next line.
     fn enter(&mut self, hunk: &Hunk, at: usize) {
         let Some(line) = hunk.lines.get(at).map(|line| hunk.text(line)) else {
             return;
@@ -324,8 +322,8 @@ impl Path {
         }
     }
 
-    /// Removes the parents that do not enclose this indentation. List items may have the same indentation as
-    /// the key of their list.
+    /// Removes the parents that do not enclose a line of this indentation. A list item may have the
+    /// same indentation as the key of its list.
     fn leave(&mut self, indent: usize, item: bool) {
         let encloses = |(own, _, is_item): &(usize, String, bool)| {
             *own < indent || (*own == indent && item && !is_item)
@@ -335,7 +333,7 @@ impl Path {
         }
     }
 
-    /// Returns the path of the enclosing keys of a line.
+    /// Returns the path of the keys that enclose a line.
     fn above(&self, hunk: &Hunk, at: usize) -> String {
         let line = hunk.lines.get(at).map_or("", |line| hunk.text(line));
         let text = line.trim_start();
@@ -354,7 +352,7 @@ impl Path {
     }
 }
 
-/// Returns the name of a list item: its own `name` field.
+/// Returns the value of a list item's field `name`; None if the item has none nearby.
 fn name<'h>(hunk: &'h Hunk, at: usize, first: &'h str, indent: usize) -> Option<&'h str> {
     if let Some(name) = first.strip_prefix("name: ") {
         return Some(name);
@@ -445,7 +443,8 @@ mod tests {
             ]
         );
         assert_eq!(rows.objects, [(0, 0)]);
-        // After unfolding, all lines are there, and a row finds its line in the other layout.
+        // After unfolding, the rows contain all lines, and each row finds its line in the other
+        // layout.
         let mut folds = Folds::default();
         for row in &rows.rows {
             if let Row::Fold {

@@ -2,15 +2,15 @@ use serde_json::{Value, json};
 
 use super::view::{change, hidden};
 use super::*;
+use crate::effect::Half;
 use crate::engine::diff::{Options, WHOLE, diff};
 use crate::engine::world::Event as Watched;
 use crate::fixture::{self, at, now, pin, world};
+use crate::model::{self, Model};
+use crate::screens::Screen;
+use crate::screens::history::tests::{press, shop, tell};
+use crate::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest};
 use crate::text;
-use crate::tui::effect::Half;
-use crate::tui::model::{self, Model};
-use crate::tui::screens::Screen;
-use crate::tui::screens::history::tests::{press, shop, tell};
-use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest};
 
 fn deployment(version: &str, pool: &str, replicas: u8) -> Value {
     json!({
@@ -58,7 +58,7 @@ fn flags(flow: Option<&str>) -> Value {
     map
 }
 
-pub(in crate::tui::screens) fn compare() -> Compare {
+pub(in crate::screens) fn compare() -> Compare {
     let named = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": {"port": 80}});
     let token = |text: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "checkout-token"}, "data": {"token": text}});
     let budget = json!({
@@ -96,8 +96,8 @@ pub(in crate::tui::screens) fn compare() -> Compare {
     }
 }
 
-/// A screen with a diff in front, opened from the matrix.
-pub(in crate::tui::screens) fn opened(compare: Compare) -> SnapshotTest {
+/// Opens a diff from the matrix, with this comparison as the answer.
+pub(in crate::screens) fn opened(compare: Compare) -> SnapshotTest {
     let mut still = SnapshotTest::of(shop());
     let effects = press(&mut still, "d");
     let ticket = asked(&effects).unwrap().0;
@@ -123,7 +123,7 @@ fn state(model: &Model) -> &State {
     }
 }
 
-/// The text of the row under the cursor.
+/// Returns the text of the row under the cursor.
 fn under(model: &Model) -> String {
     let state = state(model);
     let Stage::Shown(shown) = &state.stage else {
@@ -178,13 +178,13 @@ fn a_change_far_to_the_right_is_brought_into_sight() {
         let change = change(&before, &after);
         let hidden = hidden(&before, &change, room);
         let start = wide(&before[..change.start]);
-        // The dots replace the first hidden column.
+        // The dots take the place of the first hidden column.
         assert!(
             start >= hidden && start <= hidden + room,
             "{before} {hidden}"
         );
         let end = wide(&before[..change.end]);
-        // A line that continues has dots in its last column, and the changed word keeps its end.
+        // If a line continues, its last column shows dots. The changed word is visible to its end.
         match hidden > 0 {
             true => assert!(end + 5 > room, "{before}"),
             false => assert!(end <= room, "{before}"),
@@ -289,7 +289,8 @@ fn a_place_is_compared_with_the_one_before_or_with_what_was_good_or_with_what_is
 #[test]
 fn keys_go_from_change_to_change() {
     for (keys, expected) in [
-        // The object with the most important change is first: the workload with its image.
+        // The first object is the one with the most important change: the workload whose image
+        // changes.
         ("n", "replicas: 2"),
         ("o n", "new-flow: \"on\""),
         ("o o n", "token: \"***\""),
@@ -300,13 +301,13 @@ fn keys_go_from_change_to_change() {
         ("g g", "Deployment.apps checkout-service"),
         ("g g o o o", "PodDisruptionBudget.policy checkout-service"),
         ("g g o j", "2 folded data"),
-        // Unfolded, then folded again from inside.
+        // Unfold the lines, then fold them again from a line inside.
         ("g g o j z", "apiVersion: v1"),
         ("g g o j z j z", "2 folded data"),
-        // On the name of an object, the whole object is folded.
+        // On the title of an object, the key folds the whole object.
         ("g g o o z n", "apiVersion: policy/v1"),
         ("g g z z n", "app.kubernetes.io/version: v1.2.1"),
-        // The cursor stays with its line in another layout.
+        // In the other layout, the cursor stays on its line.
         (
             "g g n n n n u",
             "image: registry.example/shop/checkout:v1.2.1",
@@ -340,7 +341,7 @@ fn noise_is_asked_for_and_what_is_read_stays_until_it_comes() {
     assert!(comparison.noise);
     assert!(still.screen().contains("loading again"));
     answer(&mut still, ticket, Ok(Box::new(compare())));
-    // The cursor stays on the object, at its first change.
+    // The cursor stays on its object, and moves to the object's first change.
     assert_eq!(under(&still.model), "new-flow: \"on\"");
     assert!(still.screen().contains("with noise"));
     let effects = press(&mut still, "w");

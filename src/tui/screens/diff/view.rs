@@ -1,4 +1,4 @@
-//! Draws a diff. Only the visible rows are visited, and words are marked only in them.
+//! Draws a diff. It visits only the visible rows, and compares words only in them.
 
 use std::ops::Range;
 
@@ -8,28 +8,27 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::rows::{Count, Row, Spot};
 use super::{Frame, Shown, Stage, State};
+use crate::action::Action;
 use crate::engine::diff::{Change, Hunk, Identity, Kind, ObjectDiff, labels};
+use crate::model::TargetInfo;
+use crate::pen::{Glyphs, Pen, Sheet};
+use crate::screens::Scene;
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::model::TargetInfo;
-use crate::tui::pen::{Glyphs, Pen, Sheet};
-use crate::tui::screens::Scene;
-use crate::tui::theme::Role;
-use crate::tui::widgets::{scrolled, wrap};
+use crate::theme::Role;
+use crate::widgets::{scrolled, wrap};
 
-/// Only this many bytes of a line are drawn.
+/// The maximum number of bytes of a line that are drawn.
 const LONGEST: usize = 4_096;
-/// In lines longer than this, words are not marked.
+/// The maximum length of a line, in bytes, in which changed words are highlighted.
 const WORDS: usize = 1_024;
-/// The number of columns that stay visible before a change far to the right.
+/// The number of columns that stay visible left of a change, if the line is scrolled to the change.
 const BEFORE: usize = 8;
-/// If a word continues after a change by at most this many bytes, the rest of the word stays visible.
+/// If the rest of a word after a change is at most this many bytes long, it stays visible, too.
 const WORD_END: usize = 4;
-/// The width of the line numbers.
+/// The width of the line numbers, in columns.
 const NUMBER: u16 = 5;
 
 impl State {
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         match &self.stage {
             Stage::Reading => {
@@ -69,7 +68,7 @@ impl State {
         self.rows(&mut sheet.part(right), scene, shown);
     }
 
-    /// Draws the line with the position of the cursor.
+    /// Draws the rule that shows the object and the change under the cursor.
     fn rule(&self, sheet: &mut Sheet<'_>, shown: &Shown, frame: Frame) {
         let rows = &shown.rows;
         let object = rows.rows.get(self.cursor).map(Row::object);
@@ -180,7 +179,7 @@ impl State {
         self.half(&mut pen, hunk, spot.after, Of::After, selected);
     }
 
-    /// Draws a line: its number, its sign and its text.
+    /// Draws one side of a row: line number, sign and text.
     fn half(&self, pen: &mut Pen<'_>, hunk: &Hunk, at: Option<u32>, of: Of, selected: bool) {
         let at = at.and_then(|at| usize::try_from(at).ok());
         let Some((at, line)) = at.and_then(|at| Some((at, hunk.lines.get(at)?))) else {
@@ -224,7 +223,8 @@ impl State {
         for (mut piece, is_word) in pieces {
             let wide = text::width(&piece);
             left -= wide;
-            // The text continues but the line is full: a longer piece makes the pen cut it and write dots.
+            // The line is full, but the text continues. A piece that is too long makes the pen cut
+            // it and write dots.
             if wide == pen.room() && left > 0 {
                 piece.push(' ');
             }
@@ -233,8 +233,8 @@ impl State {
     }
 }
 
-/// Returns the changed part of a line as a range of bytes: the part between the prefix and the suffix that the
-/// line shares with its pair.
+/// Returns the changed part of a line as a range of bytes. It lies between the prefix and the
+/// suffix that the line shares with its pair.
 pub(super) fn change(whole: &str, pair: &str) -> Range<usize> {
     let same = |(one, other): &((usize, char), char)| one.1 == *other;
     let head = whole.char_indices().zip(pair.chars());
@@ -250,28 +250,30 @@ pub(super) fn change(whole: &str, pair: &str) -> Range<usize> {
     head..whole.len() - tail
 }
 
-/// Returns the number of columns to hide at the left of a line, so that its changed part is visible.
+/// Returns the number of columns to hide at the left of a line, so that its changed part is visible
+/// in `room` columns.
 pub(super) fn hidden(whole: &str, change: &Range<usize>, room: usize) -> usize {
     let columns = |end: usize| text::width(whole.get(..end).unwrap_or_default());
-    // A change can end inside a word: 8s and 5s differ in one character, but the whole word is the value.
+    // A change can end inside a word: `8s` and `5s` differ in one character, but the user needs the
+    // whole value.
     let behind = whole.get(change.end..).unwrap_or_default();
     let word = behind.find(|c: char| !c.is_alphanumeric());
     let word = word.unwrap_or(behind.len());
     let word = if word <= WORD_END { word } else { 0 };
     let (start, end) = (columns(change.start), columns(change.end + word));
-    // If the line continues, the last column has the dots.
+    // If the line continues, its last column shows dots.
     let dots = usize::from(text::width(whole) > room);
     if end + dots <= room {
         return 0;
     }
-    // One column is for the dots; if a change does not fit, its start is visible.
+    // One column shows dots. If the change is wider than the room, its start is visible.
     (end + 1)
         .saturating_sub(room)
         .min(start.saturating_sub(BEFORE))
         + 1
 }
 
-/// The side of a line.
+/// The side to which a line belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Before,
@@ -279,7 +281,8 @@ enum Of {
     Both,
 }
 
-/// Splits a line at the marked words, without the columns scrolled out to the left.
+/// Splits a line into pieces, and marks the pieces that are changed words. Leaves out the columns
+/// that are scrolled out at the left.
 fn pieces(whole: &str, words: &[Range<usize>], shift: usize) -> Vec<(String, bool)> {
     let mut end = whole.len().min(LONGEST + shift);
     while !whole.is_char_boundary(end) {
@@ -321,8 +324,8 @@ fn cursor(pen: &mut Pen<'_>, glyphs: &Glyphs, selected: bool) {
     };
 }
 
-/// Draws the names of the two sides, and the past time at which they were effective or else the time at which
-/// each was read.
+/// Draws the titles of the two sides. Also draws the past time at which they were effective, or the
+/// time at which each was read.
 fn title(
     sheet: &mut Sheet<'_>,
     target_info: &TargetInfo,
@@ -358,7 +361,7 @@ fn title(
             .skip(1)
             .put(&half.what, Role::Text)
             .skip(2);
-        // The names have priority over the time, and the time over the rest.
+        // If there is too little room, keep the titles first, then the time.
         let long = match as_of {
             Some(_) => format!("effective at {time}"),
             None => format!("read {time}"),
@@ -382,7 +385,7 @@ fn title(
     }
 }
 
-/// Reduces the names of two sides to the part that differs.
+/// Returns only the differing parts of the titles of two sides.
 fn told_apart<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     let mut parts = before.split(", ").zip(after.split(", "));
     let Some((one, other)) = parts.find(|(one, other)| one != other) else {
@@ -394,7 +397,7 @@ fn told_apart<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     }
 }
 
-/// Returns the number of differences in several wordings, from the longest to the shortest.
+/// Returns texts for the number of differences, from the longest to the shortest wording.
 fn counts(shown: &Shown) -> Vec<(String, Role)> {
     let diff = &shown.compare.diff;
     let objects = match diff.changed().count() {
@@ -417,7 +420,7 @@ fn counts(shown: &Shown) -> Vec<(String, Role)> {
     .into()
 }
 
-/// Draws the list of objects.
+/// Draws the list of objects at the left.
 fn list(sheet: &mut Sheet<'_>, shown: &Shown, current: Option<usize>) {
     let objects = &shown.rows.objects;
     let height = usize::from(sheet.height());
@@ -477,7 +480,7 @@ fn sign(object: &ObjectDiff) -> (&'static str, Role) {
     }
 }
 
-/// Draws the title of an object.
+/// Draws the title row of an object.
 fn head(sheet: &mut Sheet<'_>, y: u16, shown: &Shown, index: usize, selected: bool) {
     let Some(object) = shown.compare.diff.objects.get(index) else {
         return;
@@ -505,7 +508,7 @@ fn head(sheet: &mut Sheet<'_>, y: u16, shown: &Shown, index: usize, selected: bo
         .plain();
 }
 
-/// Draws folded lines.
+/// Draws the row of a fold.
 fn fold(sheet: &mut Sheet<'_>, y: u16, count: usize, path: &str, selected: bool) {
     let dots = match sheet.glyphs.arrow {
         "->" => "...",
@@ -525,7 +528,7 @@ fn fold(sheet: &mut Sheet<'_>, y: u16, count: usize, path: &str, selected: bool)
     pen.plain();
 }
 
-/// Returns the full name of an object.
+/// Returns the full name of an object for its title.
 fn title_of(identity: &Identity) -> String {
     identity.to_string()
 }

@@ -3,17 +3,17 @@ use serde_json::json;
 use super::*;
 use crate::api::bowline::audit::{Action as Done, ContentRef};
 use crate::api::hold::Hold;
+use crate::effect::Effect;
 use crate::engine::revisions::{Cause, Missing, Reason, State};
 use crate::engine::world::{Event, World};
 use crate::fixture::{self, at, pin, release, world};
-use crate::tui::effect::Effect;
-use crate::tui::keymap;
-use crate::tui::model;
-use crate::tui::snapshot_test::SnapshotTest;
-use crate::tui::update::update;
+use crate::keymap;
+use crate::model;
+use crate::snapshot_test::SnapshotTest;
+use crate::update::update;
 
-/// The shop for the tests of these screens: a component fails in production.
-pub(in crate::tui::screens) fn shop() -> World {
+/// Creates the shop for the tests of screens. One component fails in production.
+pub(in crate::screens) fn shop() -> World {
     let mut world = world();
     for (minute, version) in (1..).zip(["v1.2.0", "v1.2.1", "v1.2.2", "v1.2.3", "v1.2.4"]) {
         let mut made = release("checkout-service", version, minute);
@@ -79,8 +79,8 @@ fn because(action: Done, actor: &str, reason: Option<&str>) -> Option<Cause> {
     })
 }
 
-/// The revisions of production's ReleasePin, with a gap.
-pub(in crate::tui::screens) fn revisions() -> Revisions<Pinned> {
+/// Returns the revisions of the ReleasePin in production, with a gap.
+pub(in crate::screens) fn revisions() -> Revisions<Pinned> {
     let hold: Hold = serde_json::from_value(json!({
         "id": "h1", "owner": "tom", "reason": "until the leak is found", "since": at("09:00:00"),
     }))
@@ -126,27 +126,28 @@ pub(in crate::tui::screens) fn revisions() -> Revisions<Pinned> {
     }
 }
 
-/// The shop with the cursor on production, after these keys, with the revisions loaded.
-pub(in crate::tui::screens) fn opened(keys: &str) -> SnapshotTest {
+/// Opens the shop with the cursor on production, presses these keys, and answers the request for
+/// revisions.
+pub(in crate::screens) fn opened(keys: &str) -> SnapshotTest {
     SnapshotTest::of(shop())
         .keys(keys)
         .answer(|_| Answer::Revisions(Ok(Box::new(revisions()))))
 }
 
-/// Presses keys; returns the effects.
-pub(in crate::tui::screens) fn press(still: &mut SnapshotTest, keys: &str) -> Vec<Effect> {
+/// Presses keys; returns the effects of the model.
+pub(in crate::screens) fn press(still: &mut SnapshotTest, keys: &str) -> Vec<Effect> {
     let keys = keymap::Key::sequence(keys).unwrap().into_iter();
     keys.flat_map(|key| tell(still, model::Event::Key(key.event())))
         .collect()
 }
 
-/// Passes an event to the model; returns the effects.
-pub(in crate::tui::screens) fn tell(still: &mut SnapshotTest, event: model::Event) -> Vec<Effect> {
+/// Passes an event to the model; returns the effects of the model.
+pub(in crate::screens) fn tell(still: &mut SnapshotTest, event: model::Event) -> Vec<Effect> {
     update(&mut still.model, &still.world, still.now, event)
 }
 
 /// Answers the last request for revisions.
-pub(in crate::tui::screens) fn answer(still: &mut SnapshotTest, effects: &[Effect]) {
+pub(in crate::screens) fn answer(still: &mut SnapshotTest, effects: &[Effect]) {
     let asked = effects.iter().rev().find_map(|effect| match effect {
         Effect::Revisions(ticket, _) => Some(*ticket),
         _ => None,
@@ -155,7 +156,7 @@ pub(in crate::tui::screens) fn answer(still: &mut SnapshotTest, effects: &[Effec
     tell(still, model::Event::Answer(asked.unwrap(), answer));
 }
 
-/// Lists the requests of effects, in words.
+/// Describes the requests in these effects.
 fn wanted(effects: &[Effect]) -> Vec<String> {
     effects
         .iter()
@@ -177,7 +178,7 @@ fn keys_on_revisions() {
     let revisions = "bowline diff checkout-service --environment production";
     let rollback = "bowline rollback checkout-service --environment production";
     for (keys, expected) in [
-        // The revision before, also across a gap.
+        // The selected revision and the one before, even across a gap.
         (
             "d",
             format!("{revisions} --from-revision 6 --to-revision 7"),
@@ -190,8 +191,8 @@ fn keys_on_revisions() {
             "j j j d",
             format!("{revisions} --from-revision 1 --to-revision 4"),
         ),
-        // Two marked revisions in their order; of three marks the last two; one mark and the selected
-        // revision.
+        // Two marked revisions, in the order of their numbers; after three marks, the last two;
+        // with one mark, the marked and the selected revision.
         (
             "space j j space d",
             format!("{revisions} --from-revision 4 --to-revision 7"),
@@ -208,7 +209,7 @@ fn keys_on_revisions() {
             "space j - k d",
             format!("{revisions} --from-revision 5 --to-revision 6"),
         ),
-        // Rolls back to any revision; on the effective one, to the last good.
+        // Rolls back to the selected revision; on the current revision, to the last good revision.
         ("j R", format!("{rollback} --to-revision 6")),
         ("j j R", format!("{rollback} --to-revision 5")),
         ("R", rollback.to_owned()),
@@ -268,7 +269,7 @@ fn what_is_not_known_is_not_compared_and_not_gone_back_to() {
 fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
     let mut still = opened("g v");
     press(&mut still, "j");
-    // Nothing changed: no request.
+    // The ReleasePin did not change, so the screen sends no request.
     let touched = || {
         vec![crate::engine::world::feed::Touched {
             source: crate::engine::world::Source::RELEASE_PINS,
@@ -284,8 +285,8 @@ fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
     );
     still.world.pins(Event::Applied(moved));
     let effects = tell(&mut still, model::Event::World(touched()));
-    // The matrix behind the screen requests them too: its pane names the change that made the release
-    // effective.
+    // The matrix below also requests the revisions, because its pane shows which change made the
+    // release effective.
     assert_eq!(
         wanted(&effects),
         ["revisions checkout-service production"; 2]
@@ -296,7 +297,7 @@ fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
         wanted(&effects),
         ["bowline rollback checkout-service --environment production --to-revision 6"]
     );
-    // The screen ignores the answer to an older request.
+    // The screen ignores the answer to an earlier request.
     let late = model::Event::Answer(1, Answer::Revisions(Err("late".to_owned())));
     tell(&mut still, late);
     still.hides("late");

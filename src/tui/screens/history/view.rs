@@ -1,20 +1,20 @@
-//! Draws the list of revisions and the details of the selected one.
+//! Draws the list of revisions, and the details of the selected revision.
 
 use jiff::Timestamp;
 
 use super::{Found, History, missing, number};
 use crate::engine::revisions::{Revision, Row, State};
 use crate::engine::world::Key;
+use crate::pen::{Glyphs, Pen, Sheet};
+use crate::screens::matrix::pane::{done, word};
+use crate::screens::{BAD, Scene, is_bad};
 use crate::subjects::release_pin::matrix;
 use crate::subjects::release_pin::revisions::Pinned;
 use crate::text;
-use crate::tui::pen::{Glyphs, Pen, Sheet};
-use crate::tui::screens::matrix::pane::{done, word};
-use crate::tui::screens::{BAD, Scene, is_bad};
-use crate::tui::theme::Role;
-use crate::tui::widgets::{scrolled, wrap};
+use crate::theme::Role;
+use crate::widgets::{scrolled, wrap};
 
-/// The widths of the columns, for one width of the screen; 0 if a column does not fit.
+/// The widths of the columns for one width of the screen; 0 for a column that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Widths {
     number: u16,
@@ -51,7 +51,7 @@ impl Widths {
 }
 
 impl History {
-    /// Draws the list.
+    /// Draws the list of revisions.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         match &self.found {
             Found::Reading => {
@@ -106,7 +106,7 @@ impl History {
                 gap(sheet, y, widths, row, selected);
                 continue;
             };
-            // The next revision is above this row, even if the filter hides it.
+            // The rows above this one contain newer revisions. The filter may hide the next one.
             let newer = all.iter().take_while(|other| !std::ptr::eq(**other, *row));
             let newer: Vec<&&Row<Pinned>> = newer.collect();
             let next = newer.into_iter().rev().find_map(|row| match row {
@@ -136,7 +136,7 @@ impl History {
         }
     }
 
-    /// Draws the details of the selected revision.
+    /// Draws the details of the selected revision below the list.
     pub fn detail(&self, sheet: &mut Sheet<'_>) {
         let Some(row) = self.row() else {
             return;
@@ -164,7 +164,7 @@ impl History {
     }
 }
 
-/// Returns the details of a revision, in sentences.
+/// Describes a revision in sentences.
 fn sentences(revision: &Revision<Pinned>) -> Vec<(String, Role)> {
     let mut said = Vec::new();
     let release = revision.content.as_ref().map(|content| &content.release);
@@ -185,7 +185,7 @@ fn sentences(revision: &Revision<Pinned>) -> Vec<(String, Role)> {
         let words = format!("It restored revision {from}.");
         said.push((words, Role::Text));
     }
-    let (_, role) = outcome(revision.state, &crate::tui::pen::ASCII);
+    let (_, role) = outcome(revision.state, &crate::pen::ASCII);
     let why = revision.why.as_deref();
     let why = why.map_or(String::new(), |why| format!(": {why}"));
     let state = match revision.state {
@@ -255,11 +255,10 @@ fn sign(pen: &mut Pen<'_>, glyphs: &Glyphs, selected: bool, marked: bool) {
     pen.skip(1).cell(sign, 2, role);
 }
 
-/// One row of the list.
+/// The content of one row of the list.
 struct Line<'a> {
     revision: &'a Revision<Pinned>,
     label: String,
-    /// Whether the release of the line is marked bad.
     bad: bool,
     when: String,
     lasted: String,
@@ -333,7 +332,7 @@ impl Line<'_> {
     }
 }
 
-/// Returns the symbol and the colour for the outcome of a revision.
+/// Returns the symbol and the role for the outcome of a revision.
 fn outcome(state: State, glyphs: &Glyphs) -> (&'static str, Role) {
     match state {
         State::Current => (glyphs.progressing, Role::Progressing),

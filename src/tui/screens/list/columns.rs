@@ -1,4 +1,5 @@
-//! The columns of releases, ReleasePins and snapshots. Cells are computed only for visible rows.
+//! The columns of the lists of releases, ReleasePins and snapshots. Cells are computed only for
+//! visible rows.
 
 use std::sync::Arc;
 
@@ -10,13 +11,13 @@ use super::opinion;
 use crate::api::hold::Hold;
 use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::{Key, World};
+use crate::pen::Sheet;
+use crate::roster::{Kind, Roster, Sort};
 use crate::subjects::release_pin::matrix::{self, Columns, Health};
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::text;
-use crate::tui::pen::Sheet;
-use crate::tui::roster::{Kind, Roster, Sort};
-use crate::tui::theme::Role;
-use crate::tui::widgets::table::{Cell, Column, Sorted, bad, cell};
+use crate::theme::Role;
+use crate::widgets::table::{Cell, Column, Sorted, bad, cell};
 
 const RELEASES: &[Column] = &[
     Column::new("COMPONENT", 12, 90).named(),
@@ -40,7 +41,7 @@ const PINS: &[Column] = &[
     Column::new("COMPONENT", 10, 97).named(),
     Column::new("ENVIRONMENT", 10, 98).named(),
     Column::new("RELEASE", 7, 100).named(),
-    // Without room for the word, only the symbol is shown.
+    // If there is no room for the word, the column shows only the symbol.
     Column::new("HEALTH", 1, 95),
     Column::new("SINCE", 5, 70).right(),
     Column::new("BEHIND", 6, 60),
@@ -71,7 +72,7 @@ const SNAPSHOTS_OTHER: &[Column] = &[
     Column::new("LABELS", 16, 40),
 ];
 
-/// Returns the first or the second set of columns of a kind.
+/// Returns the columns for a kind of rows; the second set if `other` is true.
 pub(super) fn of(kind: Kind, other: bool) -> &'static [Column] {
     match (kind, other) {
         (Kind::Releases, false) => RELEASES,
@@ -83,7 +84,8 @@ pub(super) fn of(kind: Kind, other: bool) -> &'static [Column] {
     }
 }
 
-/// Returns the column that rows are sorted by. If the newest row is first, ages grow downward.
+/// Returns the column by which the rows are sorted. The ages are ascending if the newest row is
+/// first.
 pub(super) fn sorted(kind: Kind, other: bool, (sort, reversed): (Sort, bool)) -> Sorted {
     let (head, falling) = match (kind, sort) {
         (_, Sort::Name) => (
@@ -105,7 +107,7 @@ pub(super) fn sorted(kind: Kind, other: bool, (sort, reversed): (Sort, bool)) ->
     }
 }
 
-/// Returns the texts of a row, one per column; with `other`, for the second set of columns.
+/// Returns the cells of a row, for the second set of columns if `other` is true.
 pub(super) fn cells(
     kind: Kind,
     other: bool,
@@ -134,8 +136,8 @@ pub(super) fn cells(
     cells.unwrap_or_default()
 }
 
-/// Returns the environments in which a release is effective, in the order of the pipeline, each with the health of
-/// the cell and the number of releases that the cell is behind.
+/// Returns the environments in which a release is effective, in the order of the pipeline. Each
+/// comes with the health of its cell, and the number of releases that the cell is behind.
 pub(super) fn runs<'c>(
     world: &World,
     columns: &'c Columns,
@@ -193,7 +195,7 @@ fn size(size: Option<u64>) -> Cell {
     }
 }
 
-/// Shortens a hash: its start is enough to distinguish objects.
+/// Returns a cell with the first 12 characters of a hash.
 fn hash(sheet: &Sheet<'_>, hash: Option<&str>) -> Cell {
     let short: Option<String> = hash.map(|hash| hash.chars().take(12).collect());
     or_none(sheet, short.as_deref(), Role::Muted)
@@ -254,7 +256,7 @@ fn release(sheet: &Sheet<'_>, world: &World, columns: &Columns, row: &ReleaseRow
     ]
 }
 
-/// Returns the cell with the name of a release; a release that is marked bad is labelled.
+/// Returns the cell with the name of a release, and with a label if the release is marked bad.
 fn named(row: &ReleaseRow, name: &str, role: Role) -> Cell {
     let mut what = cell(name, role);
     what.extend((row.mark == Some(Verdict::Bad)).then(bad));

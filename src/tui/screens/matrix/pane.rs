@@ -1,5 +1,5 @@
-//! The pane below the matrix: describes the selected cell in full sentences. During an incident, users read
-//! it first.
+//! The pane below the matrix: describes the selected cell in sentences. Users read it first during
+//! an incident.
 
 use jiff::Timestamp;
 
@@ -8,6 +8,10 @@ use crate::api::bowline::audit::Action;
 use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::{Key, World};
 use crate::gitops::tree::LeftOutPin;
+use crate::model::TargetInfo;
+use crate::pen::Sheet;
+use crate::roster::Roster;
+use crate::screens::Scene;
 use crate::subjects;
 use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
 use crate::subjects::release_pin::past::{Change, Recorded};
@@ -15,14 +19,10 @@ use crate::subjects::release_pin::revisions::Made;
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::workload::rows;
 use crate::text;
-use crate::tui::model::TargetInfo;
-use crate::tui::pen::Sheet;
-use crate::tui::roster::Roster;
-use crate::tui::screens::Scene;
-use crate::tui::theme::Role;
-use crate::tui::widgets::wrap;
+use crate::theme::Role;
+use crate::widgets::wrap;
 
-/// Draws the description of the selected cell.
+/// Draws the pane.
 pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Roster) {
     let Some((component, environment)) = roster
         .selected()
@@ -57,7 +57,7 @@ pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Ro
     put(sheet, width, said);
 }
 
-/// Draws sentences below the title.
+/// Draws sentences below the title of the pane.
 fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
     let lines = said.iter().flat_map(|(sentence, role)| {
         let lines = wrap(sentence, width).into_iter();
@@ -68,11 +68,12 @@ fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
     }
 }
 
-/// The change that made a release effective, or the reason why it cannot be read; None while it is loading.
-pub(in crate::tui::screens) type Cause<'m> = Option<Result<&'m Made, &'m str>>;
+/// The change that made a release effective, or the error from reading it; None while bowline is
+/// reading it.
+pub(in crate::screens) type Cause<'m> = Option<Result<&'m Made, &'m str>>;
 
-/// Describes a cell in full sentences.
-pub(in crate::tui::screens) fn sentences(
+/// Describes the cell of a component in sentences.
+pub(in crate::screens) fn sentences(
     sheet: &Sheet<'_>,
     scene: &Scene<'_>,
     (columns, column): (&Columns, usize),
@@ -113,7 +114,7 @@ pub(in crate::tui::screens) fn sentences(
     said
 }
 
-/// Describes the cell of a workload in full sentences.
+/// Describes the cell of a workload in sentences.
 fn workload(
     sheet: &Sheet<'_>,
     scene: &Scene<'_>,
@@ -163,7 +164,8 @@ fn workload(
     said
 }
 
-/// Describes the effective release: its name, since when it is effective, and who made it effective.
+/// Describes the effective release: its name, the time since when it is effective, and the user who
+/// made it effective.
 fn what(cell: &Cell<'_>, made: Cause<'_>, target_info: &TargetInfo, now: Timestamp) -> String {
     let known = made.and_then(Result::ok);
     let since = cell.since.or(known.and_then(|made| made.since));
@@ -202,7 +204,8 @@ fn what(cell: &Cell<'_>, made: Cause<'_>, target_info: &TargetInfo, now: Timesta
     words + "."
 }
 
-/// Explains the `?` of a ReleasePin that is outside the sparse checkout or cannot be read.
+/// Explains why the release of a cell is unknown: a sparse checkout leaves out the ReleasePin, or
+/// bowline cannot read it.
 fn left_out(pin: &LeftOutPin) -> String {
     let (component, environment) = (&pin.component, &pin.environment);
     if !pin.problem.is_empty() {
@@ -211,13 +214,14 @@ fn left_out(pin: &LeftOutPin) -> String {
     }
     format!(
         "The ReleasePin of {component} in {environment} is not checked out, so its release is not known; \
-         git sparse-checkout add its directory."
+         check it out: git sparse-checkout add DIR."
     )
 }
 
-/// Returns the word for an action, for a column beside the release that it made effective, such as "promoted". The
-/// release of a rollback was restored and not rolled back, so its word is "rollback".
-pub(in crate::tui::screens) fn word(action: Action) -> &'static str {
+/// Returns the word for an action in a column next to the release that it made effective, such as
+/// "promoted". For a rollback it is "rollback", because the release next to it was restored and not
+/// rolled back.
+pub(in crate::screens) fn word(action: Action) -> &'static str {
     match action {
         Action::Rollback => "rollback",
         Action::Undo => "undo",
@@ -225,9 +229,9 @@ pub(in crate::tui::screens) fn word(action: Action) -> &'static str {
     }
 }
 
-/// Returns the words that say how an action made its release effective, such as "promoted". The caller adds "by"
-/// and the user.
-pub(in crate::tui::screens) fn done(action: Action) -> &'static str {
+/// Returns the words that say how an action made a release effective, such as "promoted". The
+/// caller adds "by" and the user.
+pub(in crate::screens) fn done(action: Action) -> &'static str {
     match action {
         Action::Deploy => "deployed",
         Action::AutoDeploy => "auto-deployed",
@@ -246,7 +250,8 @@ pub(in crate::tui::screens) fn done(action: Action) -> &'static str {
     }
 }
 
-/// Describes the health of a cell that is not ready, with the reason and the message of the Ready condition.
+/// Describes the health of a cell with the reason and the message of the Ready condition; None if
+/// the cell is ready.
 fn wrong(cell: &Cell<'_>, pin: &Pin, target_info: &TargetInfo) -> Option<(String, Role)> {
     let role = match cell.health() {
         Health::Ready => return None,
@@ -273,7 +278,8 @@ fn wrong(cell: &Cell<'_>, pin: &Pin, target_info: &TargetInfo) -> Option<(String
     Some((words, role))
 }
 
-/// Describes a failure with its reason, unless the reason repeats the health.
+/// Describes a failure with its reason and message. Omits a reason that repeats the word for the
+/// health.
 fn failure(health: Health, (reason, message): (&str, &str)) -> String {
     let word = health.word();
     let reason = match reason.is_empty() || reason == word {
@@ -311,7 +317,7 @@ fn holds(cell: &Cell<'_>, target_info: &TargetInfo, now: Timestamp) -> Vec<(Stri
     cell.holds.iter().map(hold).collect()
 }
 
-/// Names the revision that a rollback would restore.
+/// Describes the revision that a rollback would restore.
 fn way_back(
     cell: &Cell<'_>,
     world: &World,
@@ -341,7 +347,7 @@ fn way_back(
     words + "."
 }
 
-/// Describes the contents of the release.
+/// Describes the contents of the release, such as its images.
 fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String {
     let release = world.release(&Key::new(&component.namespace, cell.release));
     let mut parts = Vec::new();
@@ -362,7 +368,7 @@ fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String
     parts.join("; ") + "."
 }
 
-/// Describes the cell at a past time, as far as the audit trail records it, and the changes at exactly this
+/// Describes a cell at a past time, as recorded in the audit trail, and the changes at exactly this
 /// time.
 fn past(
     ran: Recorded<'_>,
@@ -424,7 +430,7 @@ fn past(
     said
 }
 
-/// Describes the health of a cell at a past time.
+/// Describes the health of a cell at a past time; None if it was ready.
 fn health_then(cell: &Cell<'_>) -> Option<(String, Role)> {
     let health = cell.health();
     let (words, role) = match health {

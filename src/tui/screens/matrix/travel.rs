@@ -1,47 +1,50 @@
-//! The matrix at a past time: bowline reads the audit trail once, and keys step from change to change.
+//! The matrix at a past time. bowline reads the audit trail once; then keys step from change to
+//! change.
 //!
-//! The rows, totals and columns are those of the past time. A change of the read model only adds facts about
-//! that time.
+//! The rows, totals and columns are those of the past time. New objects in the read model only add
+//! information about that time.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
 use super::State;
+use crate::action::{Action, Mode};
+use crate::effect::{Answer, Compared, Effect, Place, Ticket};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, World};
+use crate::keymap::Keymap;
+use crate::model::{Level, Turn};
+use crate::screens::{Screen, diff, revisions};
 use crate::subjects::release_pin::past::{Past, Recorded, Then};
-use crate::tui::action::{Action, Mode};
-use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
-use crate::tui::keymap::Keymap;
-use crate::tui::model::{Level, Turn};
-use crate::tui::screens::{Screen, diff, revisions};
 
-/// The past time that is shown.
+/// The state of the matrix while it shows a past time.
 pub(super) struct Travel {
     pub(super) past: Past,
     pub(super) at: Timestamp,
-    /// The rows that were marked in the present; some may not exist at the past time.
+    /// The rows that were marked in the live matrix. They may not exist at the past time.
     marked: Vec<Key>,
-    /// The row that was selected in the present.
+    /// The row that was selected in the live matrix.
     selected: Option<Key>,
 }
 
-/// The request for the audit trail, and the past time to show after the answer; None for the last change.
+/// The ticket of the request for the audit trail, and the past time to show after its answer; None
+/// for the time of the last change.
 pub(super) type Reading = (Ticket, Option<Timestamp>);
 
 impl State {
-    /// Returns the displayed past time; None for the present.
+    /// Returns the displayed past time; None if the matrix is live.
     pub fn as_of(&self) -> Option<Timestamp> {
         self.travel.as_ref().map(|travel| travel.at)
     }
 
-    /// Returns a text that says which data of the past view is still loading; None if all data is loaded.
+    /// Returns a text that says which data of the past view is loading; None if nothing is loading.
     pub fn loading(&self) -> Option<&'static str> {
         self.reading.map(|_| "loading the audit trail")
     }
 
-    /// Returns the message that an action is not possible at the displayed past time; None in the present.
+    /// Returns the message that refuses an action at a past time; None if the matrix is live.
+    /// `needs` completes the message: it says what the user can do in the present.
     pub fn refuses_in_past(&self, keymap: &Keymap, needs: &str) -> Option<String> {
         let modes = &[Mode::Matrix, Mode::List, Mode::Global];
         let keys = keymap.keys_or_word(modes, Action::Back);
@@ -49,8 +52,8 @@ impl State {
             .map(|_| format!("this is the past: {keys} returns to the present, {needs}"))
     }
 
-    /// Handles the actions that open something at the displayed past time: the opened screen belongs to that
-    /// time, or the action is refused. Returns false for other actions, and in the present.
+    /// Handles an action that opens something from the displayed past time: opens a screen for that
+    /// time, or refuses the action. Returns false for other actions, and if the matrix is live.
     pub(super) fn act_in_past(&mut self, action: Action, turn: &mut Turn<'_>) -> bool {
         let needs = match action {
             action if action.plans() => "where you can plan",
@@ -85,7 +88,8 @@ impl State {
         true
     }
 
-    /// Returns the matrix at the displayed past time, the component under the cursor, and the time in words.
+    /// Returns the matrix at the displayed past time, the cell and component under the cursor, and
+    /// the time in words.
     fn then<'t>(&'t self, turn: &Turn<'t>) -> Result<(Then<'t>, Place, Key, String), String> {
         let found = self.travel.as_ref().zip(self.roster.as_ref());
         let ((travel, roster), place) = found
@@ -97,8 +101,8 @@ impl State {
         Ok((then, place, component, moment))
     }
 
-    /// Returns the comparison of the release under the cursor with the one in the environment before, both at
-    /// the displayed past time.
+    /// Returns the comparison of two releases that were effective at the displayed past time: the
+    /// one under the cursor, and the one in the environment before.
     fn compared_then(&self, turn: &Turn<'_>) -> Result<Compared, String> {
         let (then, place, component, moment) = self.then(turn)?;
         let columns = self.roster.as_ref().map(|roster| roster.columns());
@@ -131,7 +135,7 @@ impl State {
         Ok(Compared::Releases { from, to })
     }
 
-    /// Returns the cell under the cursor and its revision at the displayed past time.
+    /// Returns the cell under the cursor, and its revision at the displayed past time.
     fn revision_then(&self, turn: &Turn<'_>) -> Result<(Place, i64), String> {
         let (then, place, component, moment) = self.then(turn)?;
         let Place {
@@ -152,7 +156,8 @@ impl State {
         }
     }
 
-    /// Goes to a past time; None for the last change.
+    /// Shows the matrix at a past time; at the time of the last change if `to` is None. First
+    /// requests the audit trail if necessary.
     pub fn travel(&mut self, to: Option<Timestamp>, turn: &mut Turn<'_>) {
         match (&self.travel, &mut self.reading, to) {
             (Some(_), _, Some(to)) => self.show(to.min(turn.now), turn.world),
@@ -166,7 +171,7 @@ impl State {
         }
     }
 
-    /// Shows another past time.
+    /// Shows the matrix at another past time.
     fn show(&mut self, at: Timestamp, world: &World) {
         let environment = self.environment();
         if let (Some(travel), Some(roster)) = (&mut self.travel, &mut self.roster) {
@@ -176,7 +181,8 @@ impl State {
         self.keep_column(environment);
     }
 
-    /// Returns to the present, or cancels the reading of the audit trail; returns false if there was neither.
+    /// Returns to the live matrix, or cancels the request for the audit trail; returns false if
+    /// there is neither.
     pub(super) fn come_back(&mut self, turn: &mut Turn<'_>) -> bool {
         if let Some((ticket, _)) = self.reading.take() {
             turn.effects.push(Effect::Cancel(ticket));
@@ -201,7 +207,8 @@ impl State {
         true
     }
 
-    /// Steps to the previous or next change; after the last change comes the present.
+    /// Goes to the previous or next change of the matrix; after the last change, to the live
+    /// matrix.
     pub(super) fn step(&mut self, back: bool, turn: &mut Turn<'_>) {
         let Some(travel) = &self.travel else {
             return self.travel(None, turn);
@@ -220,7 +227,7 @@ impl State {
         }
     }
 
-    /// Updates rows with new facts about the past time; rebuilds all rows after a listing.
+    /// Updates the rows with new information about the past time.
     pub(super) fn touched_past(&mut self, touched: &[Touched], world: &World) {
         let (Some(travel), Some(roster)) = (&self.travel, &mut self.roster) else {
             return;
@@ -240,7 +247,7 @@ impl State {
         }
     }
 
-    /// Handles the audit trail, if this screen requested it.
+    /// Handles the audit trail, if this matrix requested it; otherwise returns the answer.
     pub(super) fn recorded(
         &mut self,
         ticket: Ticket,

@@ -1,22 +1,22 @@
-//! Draws the matrix. Only the visible rows and columns are visited.
+//! Draws the matrix. It visits only the visible rows and columns.
 
 use std::iter::{once, repeat};
 
 use super::travel::Travel;
 use super::{RECENT, State};
+use crate::action::Action;
 use crate::engine::world::{Freshness, Source};
+use crate::model::RepositoryInfo;
+use crate::pen::{Glyphs, Pen, Sheet};
+use crate::roster::{Roster, Seen, Sort};
+use crate::screens::Scene;
 use crate::subjects::release_pin::matrix::{Cell, Columns, Health};
 use crate::subjects::release_pin::past::Recorded;
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::model::RepositoryInfo;
-use crate::tui::pen::{Glyphs, Pen, Sheet};
-use crate::tui::roster::{Roster, Seen, Sort};
-use crate::tui::screens::Scene;
-use crate::tui::theme::Role;
-use crate::tui::widgets::{scrolled, wrap};
+use crate::theme::Role;
+use crate::widgets::{scrolled, wrap};
 
-/// The colours of the releases in a row: equal releases have equal colours.
+/// The roles for the releases in a row. Equal releases have the same role.
 const TINTS: [Role; 6] = [
     Role::Tint1,
     Role::Tint2,
@@ -25,30 +25,32 @@ const TINTS: [Role; 6] = [
     Role::Tint5,
     Role::Tint6,
 ];
-/// The number of columns left of the first cell, for the cursor or a mark.
+/// The number of columns left of the first cell, for the cursor and the mark.
 const MARGIN: u16 = 3;
-/// The smallest width of a cell; with less room, columns are hidden.
+/// The minimum width of a cell. If there is less room, some environments are hidden.
 const NARROWEST: u16 = 12;
-/// The largest width of a cell.
+/// The maximum width of a cell.
 const WIDEST: u16 = 30;
-/// The smallest width of the column with the revision that a rollback restores.
+/// The minimum width of the last column, which shows the revision that a rollback restores.
 const BACK: u16 = 14;
 
-/// The positions of the columns, for one width of the screen.
+/// The positions of the columns for one width of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     name: u16,
     cell: u16,
-    /// The first visible column, and the number of visible columns.
+    /// The index of the first visible environment.
     first: usize,
     count: usize,
-    /// The width of the column with the revision that a rollback restores; 0 if it does not fit.
+    /// The width of the last column, which shows the revision that a rollback restores; 0 if it
+    /// does not fit.
     back: u16,
 }
 
 impl Layout {
-    /// Computes the layout. `left` is the first visible column of the last frame, `longest` the width of the
-    /// longest name of a component, and `back` the width of the longest head of the last column.
+    /// Computes the layout. `left` is the first visible environment of the last frame, `longest`
+    /// the width of the longest component name, and `back` the width of the longest head of the
+    /// last column.
     fn of(
         width: u16,
         columns: usize,
@@ -66,7 +68,7 @@ impl Layout {
         let back = [wanted, BACK].into_iter().find(fits).unwrap_or(0);
         let room = room.saturating_sub(back);
         let fit = usize::from(room / NARROWEST).max(1);
-        // On a narrow screen, one full environment is more useful than several cut ones.
+        // On a narrow screen, one uncut environment is more useful than several cut ones.
         let count = match width < 60 {
             true => 1,
             false => fit.min(columns.max(1)),
@@ -84,7 +86,6 @@ impl Layout {
 }
 
 impl State {
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let Some(roster) = self
             .roster
@@ -316,19 +317,19 @@ impl State {
     }
 }
 
-/// Returns the head of the last column: it belongs to the environment under the cursor.
+/// Returns the head of the last column, which belongs to the environment under the cursor.
 fn back_to(environment: &str) -> String {
     format!("BACK TO in {environment}")
 }
 
-/// Returns the head of the first column, with the sort order unless the rows are sorted by name.
+/// Returns the head of the first column, with the sort order if the rows are not sorted by name.
 fn sorted_head(
     noun: &str,
     (sort, reversed): (Sort, bool),
     glyphs: &Glyphs,
     width: usize,
 ) -> String {
-    // Only names and ages ascend by default.
+    // Only names and ages are ascending by default.
     let falling = !matches!(sort, Sort::Name | Sort::Changed) != reversed;
     let arrow = glyphs.sorted(falling);
     if sort == Sort::Name {
@@ -346,7 +347,7 @@ fn sorted_head(
     }
 }
 
-/// Draws the faults of the pipelines at the top; returns the number of rows used.
+/// Draws the faults of the pipelines at the top; returns the number of used rows.
 fn faults(sheet: &mut Sheet<'_>, columns: &Columns, is_roomy: bool) -> u16 {
     let width = usize::from(sheet.width().saturating_sub(2));
     let most = if is_roomy { 4 } else { 1 };
@@ -361,7 +362,7 @@ fn faults(sheet: &mut Sheet<'_>, columns: &Columns, is_roomy: bool) -> u16 {
     u16::try_from(lines.len()).unwrap_or_default()
 }
 
-/// Draws one cell, up to the column `end`.
+/// Draws one cell, cut at the screen column `end`.
 fn put_cell(
     pen: &mut Pen<'_>,
     glyphs: &Glyphs,
@@ -382,11 +383,11 @@ fn put_cell(
     pen.put(glyph, role).put(" ", role);
     let room = usize::from(end.saturating_sub(pen.column()));
     let label = match cell.wanted {
-        // A hold keeps another release than the one in the releaseRef.
+        // A hold keeps a release that differs from the releaseRef.
         Some(_) => format!("{}!", cell.label),
         None => cell.label.to_owned(),
     };
-    // The signs of the cell, the least important first.
+    // The signs of the cell; the least important sign is first.
     let mut signs: Vec<(String, Role)> = Vec::new();
     let mut optional = 0;
     if let Some(progress) = cell.progress
@@ -436,16 +437,17 @@ fn put_cell(
     pen.to(end);
 }
 
-/// The parts of a cell that are shown beside its release.
+/// The parts of a cell that are drawn next to its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kept {
     age: bool,
-    /// The number of signs that are left out, from the first.
+    /// The number of signs that are left out, counted from the first.
     dropped: usize,
 }
 
-/// Chooses the parts of a cell, so that the whole release fits: leaves out the age first, then up to `optional`
-/// signs. If the release never fits, all parts stay and the caller cuts the release.
+/// Chooses the parts of a cell so that its release is not cut. It leaves out the age first, then up
+/// to `optional` signs. If the release does not fit anyway, it keeps all parts, and the caller cuts
+/// the release.
 fn kept(room: usize, label: usize, age: usize, signs: &[usize], optional: usize) -> Kept {
     let all = Kept {
         age: true,
@@ -463,8 +465,8 @@ fn kept(room: usize, label: usize, age: usize, signs: &[usize], optional: usize)
     once(all).chain(without).find(fits).unwrap_or(all)
 }
 
-/// Returns the symbol and the colour of a health.
-pub(in crate::tui) fn health(health: Health, glyphs: &Glyphs) -> (&'static str, Role) {
+/// Returns the symbol and the role for a health.
+pub(crate) fn health(health: Health, glyphs: &Glyphs) -> (&'static str, Role) {
     match health {
         Health::Ready => (glyphs.ready, Role::Good),
         Health::Progressing => (glyphs.progressing, Role::Progressing),
@@ -473,7 +475,7 @@ pub(in crate::tui) fn health(health: Health, glyphs: &Glyphs) -> (&'static str, 
     }
 }
 
-/// Returns a colour for each cell, one colour per release.
+/// Returns the role of each cell; cells with the same release have the same role.
 fn tints(cells: &[Option<Cell<'_>>]) -> Vec<Role> {
     let mut known: Vec<&str> = Vec::new();
     let mut roles = Vec::with_capacity(cells.len());
@@ -493,7 +495,7 @@ fn tints(cells: &[Option<Cell<'_>>]) -> Vec<Role> {
     roles
 }
 
-/// Draws the reason why a past time has no rows.
+/// Draws the message that says why the matrix has no rows at a past time.
 fn nothing_then(sheet: &mut Sheet<'_>, scene: &Scene<'_>, travel: &Travel) {
     let clock = |at| scene.model.target_info.clock(at, sheet.now);
     let begins = travel.past.begins().map(|begins| {
@@ -510,7 +512,7 @@ fn nothing_then(sheet: &mut Sheet<'_>, scene: &Scene<'_>, travel: &Travel) {
     sheet.line(3).skip(MARGIN).put(&hint, Role::Muted);
 }
 
-/// Draws the reason why the matrix is empty.
+/// Draws the message that says why the matrix is empty.
 fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let world = scene.world;
     let target_info = &scene.model.target_info;
@@ -533,10 +535,11 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             ),
             "nothing is wrong with the repository: no file mentions openchoreo.dev, core.choreo.dev or bowline.dev yet".to_owned(),
             format!(
-                "run {} in a shell to make the first release of your definitions; this screen shows it as soon as it exists",
+                "run {} in a shell to create the first release of your definitions; this screen shows it as soon as it exists",
                 aimed("bowline release create COMPONENT -f DIR")
             ),
-            "docs/gitops.md, \"The first objects\", lists the steps; bowline --repo DIR opens another directory".to_owned(),
+            "read the steps in docs/gitops.md, \"The first objects\"".to_owned(),
+            "or open another directory: bowline --repo DIR".to_owned(),
         ],
         Freshness::Loading => vec!["loading the ReleasePins".to_owned()],
         Freshness::Absent => vec![
@@ -551,7 +554,7 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
                 aimed("bowline install")
             ),
             format!(
-                "run {} in a shell to list the existing objects; :ctx NAME switches to another cluster",
+                "run {} in a shell to list the workloads; :ctx NAME switches to another cluster",
                 aimed("bowline get deployments")
             ),
         ],
@@ -566,10 +569,14 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         Freshness::Live => vec![
             format!("nothing is deployed in namespace {namespace} yet"),
             format!(
-                "{} applies the example of the source code; bowline demo shows one without any files; {} deploys a component; :ns NAME switches the namespace",
-                aimed("bowline apply -f deploy/examples -R"),
+                "{} deploys a component; :ns NAME switches the namespace",
                 scene.keys(Action::Deploy)
             ),
+            format!(
+                "run {} in a shell to apply the example of the source code",
+                aimed("bowline apply -f deploy/examples -R")
+            ),
+            "run bowline demo in a shell to see an example without any files".to_owned(),
         ],
     };
     let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));
@@ -592,7 +599,7 @@ mod tests {
             (13, 7, 4, &[3, 2], 1, (false, 0)),
             (10, 7, 0, &[3, 2], 1, (false, 1)),
             (10, 6, 0, &[4, 3, 2], 2, (false, 2)),
-            // The hold stays, and a release that never fits is cut.
+            // The sign of a hold stays, and a release that never fits is cut.
             (7, 7, 0, &[3, 2], 1, (true, 0)),
             (10, 40, 4, &[3, 2], 1, (true, 0)),
         ] {
@@ -623,7 +630,7 @@ mod tests {
         assert_eq!(Layout::of(40, 4, 2, 0, 16, 14).count, 1);
         assert_eq!(Layout::of(80, 4, 2, 0, 16, 14).count, 4);
         assert!(Layout::of(120, 3, 2, 0, 16, 14).back > 0);
-        // The window does not scroll while the selected column is in it.
+        // The window does not scroll while the selected column is visible.
         let seen = Layout::of(80, 12, 11, 0, 16, 14);
         assert_eq!(
             Layout::of(80, 12, seen.first, seen.first, 16, 14).first,

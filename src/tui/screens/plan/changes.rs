@@ -1,4 +1,5 @@
-//! The lines of the changes of a plan: the objects of the environments, and in a repository the files.
+//! The lines that describe the changes of a plan: the objects in the environments, and in a
+//! repository the files.
 
 use super::Shown;
 use super::page::{Part, Spans};
@@ -8,20 +9,20 @@ use crate::subjects::release_pin::actions::gc::{Candidate, Collection};
 use crate::subjects::release_pin::repository::Proposal;
 use crate::subjects::service::PlannedCommand;
 use crate::text;
-use crate::tui::theme::Role;
-use crate::tui::widgets::wrap;
+use crate::theme::Role;
+use crate::widgets::wrap;
 
-/// Below this number of columns, lines are indented less.
+/// Below this width, in columns, lines have a smaller indentation.
 const NARROW: usize = 60;
-/// With fewer columns than this, a value goes below the name of its field.
+/// If a value has fewer columns than this, it is drawn below the name of its field.
 const VALUE: usize = 14;
-/// From this number of columns on, values are aligned.
+/// From this width on, in columns, the values of fields are aligned.
 const ALIGNED: usize = 100;
-/// The largest width to which field names are aligned.
+/// The maximum width to which the names of fields are padded.
 const FIELD: usize = 40;
 
-/// Returns the lines of the differences in the environments, or of the deleted objects; None if there are
-/// none.
+/// Returns the lines of the diffs, or of the objects that gc deletes; None if there is nothing to
+/// list.
 pub(super) fn objects(
     prepared: &PlannedCommand,
     shown: &Shown,
@@ -49,20 +50,20 @@ pub(super) fn objects(
     })
 }
 
-/// Returns the indentation of lines, and their width.
+/// Returns the indentation of lines, and the width that remains for their text.
 fn indent(columns: usize) -> (usize, usize) {
     let indent = if columns < NARROW { 1 } else { 3 };
     (indent, columns.saturating_sub(indent + 1))
 }
 
-/// Returns the lines of the changed files: each name, and the changed lines.
+/// Returns the lines of the changed files: the name of each file, and its changed lines.
 pub(super) fn in_files(files: &Proposal, columns: usize) -> Part {
     let (indent, width) = indent(columns);
     let (mut added, mut removed) = (0, 0);
     let mut lines: Vec<Spans> = Vec::new();
     let mut begins = false;
     let mut push = |line: &str, role: Role| {
-        // A long line continues below, because its end may be the part that changes.
+        // Wrap a long line instead of cutting it, because its end may be the changed part.
         for part in cut(line, width) {
             lines.push(vec![(format!("{:indent$}{part}", ""), role)]);
         }
@@ -75,8 +76,8 @@ pub(super) fn in_files(files: &Proposal, columns: usize) -> Part {
                 push(line.trim_start_matches("+++ b/"), Role::Changed);
                 continue;
             }
-            // The first position marker of a file is not needed: the lines around the change show the
-            // position.
+            // Omit the first position marker of a file, because the lines around the change show
+            // the position.
             Some("@") if std::mem::take(&mut begins) => continue,
             Some("@") => Role::Muted,
             Some("+") => {
@@ -96,7 +97,7 @@ pub(super) fn in_files(files: &Proposal, columns: usize) -> Part {
     (format!("{count}, +{added} -{removed} lines"), lines)
 }
 
-/// Cuts a line into pieces of this width.
+/// Splits a line into pieces of at most `width` columns.
 fn cut(line: &str, width: usize) -> Vec<String> {
     let cleaned = text::line(line);
     let mut pieces = vec![String::new()];
@@ -141,7 +142,7 @@ fn going(collection: &Collection, columns: usize) -> Vec<Spans> {
     collection.going().flat_map(lines).collect()
 }
 
-/// Returns the lines of the differences, the most important first; None if there are none.
+/// Returns the lines of all diffs, the most important change first; None if there is no change.
 fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str, columns: usize) -> Option<Part> {
     let mut lines: Vec<Spans> = Vec::new();
     let (mut objects, mut added, mut removed) = (0, 0, 0);
@@ -176,7 +177,8 @@ fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str, columns: usize) -> 
     (objects > 0).then_some((title, lines))
 }
 
-/// Returns the lines for one environment. Consecutive changes of one object stand under its name.
+/// Returns the lines of the diff of one environment. Consecutive changes of one object follow its
+/// name.
 fn object_lines(diff: &Diff, arrow: &str, width: usize) -> Vec<Spans> {
     let changes = diff.change_lines();
     let identities: Vec<&Identity> = diff.changed().map(|object| &object.identity).collect();
@@ -224,7 +226,8 @@ fn object_lines(diff: &Diff, arrow: &str, width: usize) -> Vec<Spans> {
     lines
 }
 
-/// Returns the lines of one change: one line if both values fit, otherwise the values stand below the field.
+/// Returns the lines of one change: one line if both values fit, or else the field with the values
+/// below it.
 fn field_lines(line: &ChangeLine<'_>, arrow: &str, width: usize, aligned: usize) -> Vec<Spans> {
     let (before, after) = line.values();
     let (indent, role, count) = match line.objects.len() {
@@ -279,8 +282,8 @@ mod tests {
 
     use super::*;
     use crate::git::commit::FileEdit;
-    use crate::tui::screens::Screen;
-    use crate::tui::snapshot_test::{SnapshotTest, rolled_back};
+    use crate::screens::Screen;
+    use crate::snapshot_test::{SnapshotTest, rolled_back};
 
     #[test]
     fn the_lines_of_the_files_stand_with_the_objects_that_they_change() {

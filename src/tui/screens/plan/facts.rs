@@ -1,4 +1,4 @@
-//! The rows above the differences: the old and the new release, the holds, the warnings, the facts that
+//! The rows above the diffs of a plan: the old and the new release, holds, warnings, and facts that
 //! changed.
 
 use jiff::Timestamp;
@@ -15,34 +15,34 @@ use crate::subjects::release_pin::matrix::{self, Columns};
 use crate::subjects::release_pin::planner::Order as Move;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::service::{Command, PlannedCommand};
+use crate::tasks;
 use crate::text;
-use crate::tui::tasks;
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
-/// A labelled row: its value is visible on every screen size; its detail may need scrolling.
+/// A labelled row. Its value is visible on every screen size; its detail may need scrolling.
 pub(super) struct Essential {
     pub(super) name: &'static str,
     pub(super) value: String,
-    /// The label of the detail, if it has its own row.
+    /// The label of the detail, for the case that the detail has a row of its own.
     pub(super) about: &'static str,
     pub(super) detail: String,
 }
 
-/// A labelled row that may need scrolling.
+/// A labelled row that the user may have to scroll to.
 pub(super) struct Block {
     pub(super) name: &'static str,
     pub(super) words: String,
     pub(super) role: Role,
 }
 
-/// The rows above the differences.
+/// All rows above the diffs.
 #[derive(Default)]
 pub(super) struct Head {
     pub(super) essential: Vec<Essential>,
     pub(super) blocks: Vec<Block>,
-    /// The changes of an action on several components, one row each.
+    /// One row per change of a plan for several components.
     pub(super) set: Vec<Spans>,
-    /// The times whose ages are shown.
+    /// The times whose ages the rows show.
     pub(super) ages: Vec<Timestamp>,
 }
 
@@ -65,7 +65,7 @@ impl Head {
     }
 }
 
-/// Returns the rows of a plan that waits for its confirmation or is being applied.
+/// Returns the rows of a plan that waits for its confirmation, or that bowline is applying.
 pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &PlannedCommand) -> Head {
     let mut head = Head::default();
     for what in &state.stale {
@@ -102,7 +102,7 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &PlannedCommand) 
     head
 }
 
-/// Adds the rows of the change of one ReleasePin.
+/// Adds the rows for the change of one ReleasePin.
 fn one(
     head: &mut Head,
     state: &State,
@@ -116,7 +116,7 @@ fn one(
     let column = columns.position(&change.environment);
     let cell =
         column.and_then(|column| matrix::cell(world, &columns, &component, column, sight.now));
-    // The health of another release says nothing about the planned one.
+    // Omit the health of another release, because it says nothing about the planned one.
     let running = cell.as_ref().filter(|cell| {
         let from = change.from.as_ref();
         from.is_none_or(|from| from.name == cell.release)
@@ -158,7 +158,7 @@ fn one(
     }
 }
 
-/// Returns the reason why a plan chose its release.
+/// Returns the text that says why the plan chose its release.
 fn why_to(state: &State, change: &Change, cell: &Option<matrix::Cell<'_>>) -> String {
     match &state.command {
         Command::Change(Move::Rollback { .. }) => {
@@ -181,8 +181,8 @@ fn why_to(state: &State, change: &Change, cell: &Option<matrix::Cell<'_>>) -> St
     }
 }
 
-/// Adds the rows that a small screen shows of an action on several components: the number of changes, and the
-/// first change.
+/// Adds the essential rows of a plan for several components: the number of changes, and the first
+/// change.
 fn first_of_set(head: &mut Head, sight: &Sight<'_>, changes: &[Change]) {
     let changing = || changes.iter().filter(|change| !change.unchanged);
     let Some(first) = changing().next() else {
@@ -197,7 +197,7 @@ fn first_of_set(head: &mut Head, sight: &Sight<'_>, changes: &[Change]) {
     head.essential("", &values, "", "");
 }
 
-/// Returns the row of one change of several.
+/// Returns the row for one change of a plan for several components.
 fn set_row(sight: &Sight<'_>, change: &Change) -> Spans {
     let arrow = sight.look.glyphs.arrow;
     let from = change.from.as_ref();
@@ -253,7 +253,7 @@ fn collected(head: &mut Head, collection: &Collection) {
     head.block("keeps", words, Role::Muted);
 }
 
-/// Returns the rows of the outcome of a plan.
+/// Returns the rows that describe the outcome of a plan.
 pub(super) fn became(state: &State, sight: &Sight<'_>, outcome: &Outcome) -> Vec<Block> {
     let mut head = Head::default();
     for (done, words) in &outcome.lines {
@@ -265,7 +265,8 @@ pub(super) fn became(state: &State, sight: &Sight<'_>, outcome: &Outcome) -> Vec
     for hint in &outcome.hints {
         head.block("hint", hint.clone(), Role::Text);
     }
-    // The task keeps outcomes that the read model no longer has.
+    // Prefer the rollouts in the task, because it stores outcomes that the read model no longer
+    // has.
     let task = sight.tasks.iter().find(|task| task.ticket == state.ticket);
     let rolling = match task.map(|task| &task.state) {
         Some(tasks::State::Rolling(rolling)) => rolling,

@@ -1,24 +1,24 @@
-//! An open plan follows the read model: it names the facts that changed, and a key makes the plan again.
+//! Checks the facts of an open plan whenever the read model changes, and makes the plan again on
+//! request.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Stage, State, needed};
+use crate::effect::Effect;
 use crate::engine::world::feed::Touched;
+use crate::model::Turn;
 use crate::subjects::release_pin::stale;
 use crate::subjects::service::{Command, PlannedCommand};
-use crate::tui::effect::Effect;
-use crate::tui::model::Turn;
 
-/// The shortest time between two checks of a garbage collection: a check reads every release.
+/// The minimum time between two checks of the facts of a garbage collection. Each check reads every
+/// release.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 impl State {
-    /// Checks the facts after changes in the read model.
     pub fn touched(&mut self, _touched: &[Touched], turn: &mut Turn<'_>) {
         self.follow(turn);
     }
 
-    /// Checks the facts after time has passed: a hold may have expired.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         self.follow(turn);
     }
@@ -40,13 +40,14 @@ impl State {
         }
     }
 
-    /// Returns the time at which the facts must be checked again even without another change.
+    /// Returns the time of the next check of the facts if no event comes earlier; None if no check
+    /// is due.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let checked = self.checked.filter(|_| self.late)?;
         checked.checked_add(PAUSE).ok()
     }
 
-    /// Checks all facts of the plan, and the required input of its confirmation.
+    /// Checks all facts of the plan, and updates the input that its confirmation requires.
     pub(super) fn check(&mut self, turn: &Turn<'_>) {
         let Stage::Asking(prepared, _, confirmation) = &mut self.stage else {
             return;
@@ -67,14 +68,15 @@ impl State {
             (PlannedCommand::Collection(_), _) => Vec::new(),
         };
         let now = needed(prepared, turn);
-        // Text that the user has started to type stays on the screen.
+        // The confirmation does not change to a single key while the user has typed text, because
+        // the text would disappear.
         let hides = now.is_key() && !confirmation.typed().is_empty();
         if now != confirmation.needed && !hides {
             confirmation.needed = now;
         }
     }
 
-    /// Makes the plan again and keeps the typed text.
+    /// Makes the plan again, and keeps the text that the user has typed.
     pub(super) fn plan_again(&mut self, turn: &mut Turn<'_>) {
         if let Stage::Asking(_, _, confirmation) = &self.stage {
             self.typed = confirmation.typed();

@@ -1,36 +1,35 @@
-//! The keys of a plan. The footer, the help and the plan itself use the same list.
+//! The actions that a plan accepts in its current state. The footer, the help and the plan screen
+//! use the same list.
 
 use crossterm::event::KeyEvent;
 
 use super::{Stage, State};
-use crate::tui::action::Action;
-use crate::tui::hints;
-use crate::tui::keymap::{Key, Step};
-use crate::tui::model::Turn;
-use crate::tui::screens::Handled;
+use crate::action::Action;
+use crate::hints;
+use crate::keymap::{Key, Step};
+use crate::model::Turn;
+use crate::screens::Handled;
 
-/// One action of a plan.
+/// An action that a plan accepts now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanKey {
-    /// The action.
     pub action: Action,
-    /// The effect of the action, in a word or two.
+    /// The label of the action: its effect in one or two words.
     pub does: &'static str,
-    /// Whether the footer lists the action.
     pub footer: bool,
 }
 
-/// Input that came before the plan was drawn.
+/// The input that the screen ignored because the terminal had not shown the plan yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// The number of ignored keys.
+    /// The number of ignored key presses.
     pub keys: usize,
-    /// The number of ignored pasted texts.
+    /// The number of ignored pastes.
     pub pastes: usize,
 }
 
 impl Dropped {
-    /// Describes the ignored input; None if there was none.
+    /// Describes the ignored input for a message; None if there was none.
     pub fn words(self) -> Option<String> {
         let keys = match self.keys {
             0 => None,
@@ -79,7 +78,7 @@ impl State {
             Stage::Asking(prepared, _, confirmation) => {
                 leave = "cancel";
                 let idle = prepared.is_idle();
-                // An outdated plan must be made again before it is confirmed.
+                // If facts have changed, the user must make the plan again before the confirmation.
                 let current = self.stale.is_empty();
                 add(!current, again.1, again.2);
                 match (confirmation.editor, confirmation.takes_text()) {
@@ -152,7 +151,7 @@ impl State {
             }
             add(true, "copy the command", &[Action::CopyCommand]);
         }
-        // List each action once, with its most important meaning.
+        // If an action is listed twice, keep its first and most important meaning.
         let mut known: Vec<Action> = Vec::new();
         keys.retain(|key| {
             let new = !known.contains(&key.action);
@@ -162,18 +161,17 @@ impl State {
         keys
     }
 
-    /// Returns the keys and labels of the footer.
+    /// Returns the actions and their labels for the footer.
     pub fn hints(&self) -> Vec<(Action, &'static str)> {
         let keys = self.keys().into_iter().filter(|key| key.footer);
         keys.map(|key| (key.action, key.does)).collect()
     }
 
-    /// Returns whether the plan accepts an action now.
     pub(super) fn takes(&self, action: Action) -> bool {
         self.keys().iter().any(|key| key.action == action)
     }
 
-    /// Returns whether the terminal has not drawn the plan yet.
+    /// Returns whether the terminal has not shown the plan yet.
     pub(super) fn is_early(&self) -> bool {
         match &self.stage {
             Stage::Planning => true,
@@ -182,7 +180,7 @@ impl State {
         }
     }
 
-    /// Ignores and counts a key that comes before the plan is drawn, unless the key leaves the plan.
+    /// Ignores and counts a key press before the plan is shown, unless the key leaves the screen.
     pub(super) fn drop_key(&mut self, event: KeyEvent, turn: &Turn<'_>) -> Handled {
         let Some(key) = Key::of(event) else {
             return Handled::Yes;
@@ -197,7 +195,7 @@ impl State {
         }
     }
 
-    /// Records that the terminal has drawn the current plan.
+    /// Records that the terminal has shown the current plan.
     pub fn was_drawn(&mut self) {
         if let Stage::Asking(_, shown, _) = &self.stage {
             self.drawn = true;
@@ -206,7 +204,7 @@ impl State {
     }
 }
 
-/// Returns whether an action concerns the whole program and not the plan.
+/// Returns whether an action concerns the whole program instead of the plan.
 pub(super) fn leaves(action: Action) -> bool {
     matches!(action, Action::Leave | Action::Suspend | Action::Redraw)
 }

@@ -1,9 +1,10 @@
-//! The outcome of a plan, in words for its screen, the tasks and the command log.
+//! Describes the outcome of a plan for the plan screen, the tasks and the command log.
 
 use jiff::Timestamp;
 
 use crate::api::bowline::audit::Action;
 use crate::api::openchoreo::release::Verdict;
+use crate::effect::Refused;
 use crate::engine::apply::Applied;
 use crate::engine::plan::Change;
 use crate::engine::subject::Numbering;
@@ -11,26 +12,25 @@ use crate::subjects::release_pin::collect::Collected;
 use crate::subjects::release_pin::marking::Marked;
 use crate::subjects::release_pin::repository::Committed;
 use crate::subjects::service::{self, PlannedCommand};
-use crate::tui::effect::Refused;
-use crate::tui::tasks::{self, Logged, Rolling, Task};
+use crate::tasks::{self, Logged, Rolling, Task};
 
-/// The outcome of a plan, in words.
+/// The outcome of a plan as texts.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// One line per change: whether it succeeded, and the text.
     pub lines: Vec<(bool, String)>,
-    /// Hints about the changes that failed.
+    /// Hints about failed changes.
     pub hints: Vec<String>,
-    /// The revisions that roll out.
+    /// The revisions whose rollouts the screen follows.
     pub rolling: Vec<Rolling>,
-    /// Whether all these rollouts have ended.
+    /// Whether all rollouts in `rolling` have ended.
     pub rolled_out: bool,
-    /// The short id of the commit, if the target is a repository.
+    /// The abbreviated id of the commit; None if the target is a server.
     pub commit: Option<String>,
 }
 
-/// Names the revision that a change made. The number of a change of a workload is not the number of its revision,
-/// which Kubernetes counts.
+/// Returns the number of the revision that a change created, as text. Empty for a workload, because
+/// Kubernetes numbers its revisions differently.
 fn revision(change: &Change, number: i64) -> String {
     match change.subject.kind.numbering {
         Numbering::Generation => format!(", revision {number}"),
@@ -60,7 +60,7 @@ impl Outcome {
                         _ if change.from.as_ref().is_some_and(|from| from.name == *to) => {
                             format!("{place} still runs {to}")
                         }
-                        // The rollout follows, and may fail.
+                        // The rollout has only started, and may fail.
                         _ => format!("{place} rolls out {to}"),
                     };
                     let (done, words) = match result {
@@ -144,8 +144,8 @@ impl Outcome {
         outcome
     }
 
-    /// Adds a commit: its id, the result of its push, and the rollouts if a cluster beside the repository is
-    /// watched.
+    /// Adds the lines of a commit: its id and the result of its push. Also adds the rollouts if
+    /// bowline watches the cluster that belongs to the repository.
     fn committed(&mut self, prepared: &PlannedCommand, committed: &Committed) {
         self.commit = Some(committed.short().to_owned());
         self.lines.push((true, committed.words()));
@@ -156,7 +156,7 @@ impl Outcome {
             Some(Ok(pushed)) => self.lines.push((true, pushed.words())),
             Some(Err(error)) => {
                 self.lines.push((false, error.to_string()));
-                self.hints.extend(error.hint());
+                self.hints.extend(error.hints());
             }
         }
         if let (PlannedCommand::Changes(action_plan), true) = (prepared, committed.observed) {
@@ -179,7 +179,7 @@ impl Outcome {
         self.hints.extend(refused.hints.iter().cloned());
     }
 
-    /// Returns the component and the environment of every change that an undo would reverse.
+    /// Returns the cells, as (component, environment), whose changes an undo would reverse.
     pub fn undone(&self, prepared: &PlannedCommand) -> Vec<(String, String)> {
         let changes = prepared.plan().map_or(&[][..], |plan| &plan.changes);
         let is_made = |change: &&Change| match self.commit {
@@ -191,19 +191,18 @@ impl Outcome {
             .collect()
     }
 
-    /// Returns whether all changes succeeded.
     pub fn is_done(&self) -> bool {
         self.lines.iter().all(|(done, _)| *done)
     }
 
-    /// Returns the outcome in one line.
+    /// Returns the most important line: the first failure, or else the first line.
     pub fn words(&self) -> String {
         let failed = self.lines.iter().find(|(done, _)| !done);
         let said = failed.or(self.lines.first());
         said.map(|(_, words)| words.clone()).unwrap_or_default()
     }
 
-    /// Returns the state of the task.
+    /// Returns the state for the task of this plan.
     pub fn task(&self) -> tasks::State {
         match (self.is_done(), self.rolling.is_empty()) {
             (false, _) => tasks::State::Failed(self.words()),
@@ -212,7 +211,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the line for the command log.
+    /// Returns the entry for the command log.
     pub fn logged(&self, task: &Task, at: Timestamp) -> Logged {
         Logged {
             at,
@@ -226,7 +225,7 @@ impl Outcome {
     }
 }
 
-/// Returns the reason why a plan changes nothing.
+/// Returns the text that says why a plan changes nothing.
 pub(super) fn already(prepared: &PlannedCommand) -> &'static str {
     match prepared {
         PlannedCommand::Collection(_) => {
@@ -259,7 +258,7 @@ mod tests {
         }
     }
 
-    /// Returns a plan of an action that leaves cart at its release.
+    /// Creates a plan of an action on cart in staging that keeps release cart-v2.
     fn prepared(action: Action) -> PlannedCommand {
         let change = fixture::change("cart", "staging", "cart-v2");
         PlannedCommand::Changes(Box::new(ActionPlan::of(Plan {

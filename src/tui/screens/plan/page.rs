@@ -1,54 +1,54 @@
-//! The layout of the plan screen for one size. Pure: drawing, scrolling and the check whether a production
-//! change is readable use the same page.
+//! The layout of the plan screen for one terminal size. Drawing, scrolling and the check whether a
+//! production change is readable use the same layout.
 //!
-//! On every size, the subject, both releases and the text to type are fixed. The other rows are fixed if
-//! there is room; otherwise the user scrolls to them.
+//! At every size, the name of the subject, both releases and the typed text stay visible. The other
+//! rows stay visible if there is room; otherwise they scroll.
 
 use jiff::Timestamp;
 
 use super::facts::{self, Block, Head};
 use super::{Shown, Stage, State, changes};
+use crate::action::{Action, Mode};
+use crate::confirm::ConfirmationLine;
 use crate::engine::world::World;
+use crate::hints;
+use crate::model::{Look, TargetInfo, Turn};
+use crate::pen::Sheet;
+use crate::screens::Scene;
 use crate::subjects::service::PlannedCommand;
+use crate::tasks::Task;
 use crate::text;
-use crate::tui::action::{Action, Mode};
-use crate::tui::confirm::ConfirmationLine;
-use crate::tui::hints;
-use crate::tui::model::{Look, TargetInfo, Turn};
-use crate::tui::pen::Sheet;
-use crate::tui::screens::Scene;
-use crate::tui::tasks::Task;
-use crate::tui::theme::Role;
-use crate::tui::view::FRAME;
-use crate::tui::widgets::wrap;
+use crate::theme::Role;
+use crate::view::FRAME;
+use crate::widgets::wrap;
 
-/// The smallest supported terminal: columns and rows.
+/// The minimum supported terminal size: columns and rows.
 const SMALLEST: (u16, u16) = (40, 10);
-/// From these columns and rows on, there is room for more than the essential rows.
+/// From this size on, in columns and rows, more rows than the essential ones stay visible.
 const ROOMY: (u16, u16) = (60, 14);
-/// The number of rows of differences that stay visible if there is room.
+/// The number of rows that are kept free for the diffs, if there is room.
 const CHANGES: usize = 5;
-/// The smallest width for text beside its prompt.
+/// The minimum width for the typed text next to its prompt.
 const TYPED: usize = 12;
-/// From this number of columns on, files and objects are side by side.
+/// From this width on, in columns, the changed files and objects are side by side.
 const ABREAST: u16 = 160;
 
-/// A line, as texts with their roles.
+/// A line: pieces of text, each with its role.
 pub(super) type Spans = Vec<(String, Role)>;
 
 /// A title and the lines below it.
 pub(super) type Part = (String, Vec<Spans>);
 
-/// The data from which a page is drawn, and the size of the page.
+/// The data and the terminal size from which a page is computed.
 pub(super) struct Sight<'a> {
     pub(super) world: &'a World,
     pub(super) target_info: &'a TargetInfo,
     pub(super) look: &'a Look,
     pub(super) tasks: &'a [Task],
     pub(super) now: Timestamp,
-    /// The columns and rows that the frame leaves to the screen.
+    /// The size of the area in which the screen draws: columns and rows.
     pub(super) size: (u16, u16),
-    /// The number of rows that the frame, the tour and a message take.
+    /// The number of terminal rows that the frame, the tour and a notice occupy.
     taken: u16,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Returns the keys of an action for a message.
+    /// Returns the keys that run an action, for a message.
     pub(super) fn keys_for(&self, modes: &[Mode], action: Action) -> String {
         self.look.keymap.keys_or_word(modes, action)
     }
@@ -95,7 +95,7 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Wraps a labelled row.
+    /// Wraps a row with a label and a value to lines.
     fn label(&self, name: &str, value: &str, role: Role) -> Vec<Spans> {
         let (indent, column) = self.columns();
         let width = usize::from(self.size.0).saturating_sub(column + 1).max(10);
@@ -117,39 +117,38 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// The layout of a plan for one size.
+/// The layout of the plan screen for one terminal size.
 #[derive(Default)]
 pub(super) struct Page {
-    /// The title of a wide screen; the time of the plan is at its right.
+    /// The title row; None on a small screen. The time of the plan is at its right end.
     pub(super) title: Option<Spans>,
-    /// The fixed rows at the top, under the title.
+    /// The rows below the title that never scroll.
     pub(super) top: Vec<Spans>,
-    /// Whether a line with a title is above the scrolled lines.
+    /// Whether a horizontal line with a title separates the scrolled lines.
     pub(super) rule: bool,
-    /// The lines that scroll.
     pub(super) part: Part,
-    /// The lines beside the scrolled lines; None if there is only one part.
+    /// The lines to the right of the scrolled lines; None if there is only one part.
     pub(super) beside: Option<Part>,
-    /// The number of visible lines.
+    /// The number of visible scrolled lines.
     pub(super) room: usize,
-    /// The rows of the equivalent command line, below a horizontal line.
+    /// The rows with the equivalent command line, below a horizontal line.
     pub(super) same: Vec<Spans>,
-    /// The rows above the typed line.
+    /// The rows above the typed text that say what to type.
     pub(super) prompt: Vec<String>,
-    /// Whether there is a row of text or buttons.
+    /// Whether the page has a row for typed text or buttons.
     pub(super) asks: bool,
-    /// The rows of the editor; 0 if it is closed.
+    /// The number of rows of the editor; 0 if it is closed.
     pub(super) editor: u16,
-    /// The missing input, the obstacle or the progress.
+    /// The rows of the message: missing input, an obstacle, or the progress.
     pub(super) message: Vec<Spans>,
-    /// The reason why a production change is not readable at this size.
+    /// The reason why a production change is not readable at this size; None if it is readable.
     pub(super) unreadable: Option<String>,
-    /// The times whose ages are shown.
+    /// The times whose ages the page shows.
     pub(super) ages: Vec<Timestamp>,
 }
 
 impl Page {
-    /// Computes the layout of a plan.
+    /// Computes the layout of a plan screen.
     pub(super) fn of(state: &State, sight: &Sight<'_>) -> Self {
         let mut page = Self::default();
         page.title(state, sight);
@@ -166,7 +165,7 @@ impl Page {
                 }
                 let keymap = &sight.look.keymap;
                 let refusals = refused.refusals.iter();
-                let hints = refusals.filter_map(|one| hints::of(one, keymap, sight.target_info));
+                let hints = refusals.flat_map(|one| hints::of(one, keymap, sight.target_info));
                 for hint in hints.chain(refused.hints.iter().cloned()) {
                     page.scrolls(sight.label("hint", &hint, Role::Text));
                 }
@@ -194,7 +193,7 @@ impl Page {
         page
     }
 
-    /// Returns the largest scroll position.
+    /// Returns the maximum scroll position.
     pub(super) fn last(&self) -> usize {
         let beside = self.beside.as_ref().map_or(0, |(_, lines)| lines.len());
         let lines = self.part.1.len().max(beside);
@@ -221,7 +220,7 @@ impl Page {
         self.part.1.extend(lines);
     }
 
-    /// Fixes the essential rows at the top, and puts the others before the differences.
+    /// Puts the essential rows at the top, and the other rows before the diffs.
     fn head(&mut self, sight: &Sight<'_>, head: Head) {
         self.ages.extend(&head.ages);
         let blocks = self.essential(sight, &head);
@@ -231,14 +230,15 @@ impl Page {
         self.scrolls(set(&head.set, sight));
     }
 
-    /// Fixes the essential rows at the top. Returns the details that do not fit there.
+    /// Puts the essential rows at the top; returns the details that do not fit there.
     fn essential(&mut self, sight: &Sight<'_>, head: &Head) -> Vec<Block> {
         let mut left = Vec::new();
         for row in &head.essential {
             let alone = sight.label(row.name, &row.value, Role::Text);
             let both = format!("{}   {}", row.value, row.detail);
             let both = sight.label(row.name, both.trim_end(), Role::Text);
-            // Wrapping removes the gap before the detail, so a row that fits on one line is built separately.
+            // Wrapping would remove the gap before the detail, so a row that fits on one line is
+            // built separately.
             let gap = text::width(&row.detail) + 3;
             let wide: usize = alone.iter().flatten().map(|(it, _)| text::width(it)).sum();
             let on_one = alone.len() == 1 && wide + gap < usize::from(sight.size.0);
@@ -300,8 +300,8 @@ impl Page {
             self.same.clone_from(&same);
             below = false;
         }
-        // Rows go to the top as long as the differences stay visible. Of the others, warnings come before the
-        // differences.
+        // Rows go to the top as long as the diffs stay visible. Of the remaining rows, warnings
+        // come before the diffs, and the others after them.
         let mut after = Vec::new();
         let mut full = !sight.is_roomy();
         for block in head.blocks.iter().chain(&details) {
@@ -322,7 +322,7 @@ impl Page {
         self.fit(sight);
     }
 
-    /// Gives the title and each essential row one line; long names are cut in the middle.
+    /// Uses one line each for the title and the essential rows; long names are cut in the middle.
     fn compact(&mut self, state: &State, sight: &Sight<'_>, head: &Head) {
         let (indent, column) = sight.columns();
         let width = usize::from(sight.size.0);
@@ -338,7 +338,7 @@ impl Page {
         }
     }
 
-    /// Puts the prompt beside the text, or above it on a narrow screen.
+    /// Places the prompt to the left of the typed text, or above it on a narrow screen.
     fn prompt(&mut self, sight: &Sight<'_>, confirmation: &ConfirmationLine) {
         let (indent, _) = sight.columns();
         let width = usize::from(sight.size.0).saturating_sub(indent + 1);
@@ -352,11 +352,11 @@ impl Page {
         }
     }
 
-    /// Adds the message about the typed text, or the obstacle that no text removes.
+    /// Adds the message about the typed text, or about an obstacle that no text removes.
     fn message(&mut self, state: &State, sight: &Sight<'_>, confirmation: &ConfirmationLine) {
         let obstacle = state.obstacle(sight).or_else(|| self.unreadable.clone());
-        // On a small screen, the changed facts need the rows of this message; the footer names the key that plans
-        // again.
+        // On a small screen, the changed facts need the rows of this message. The footer names the
+        // key that makes the plan again.
         let obstacle = obstacle.filter(|_| state.stale.is_empty() || sight.is_roomy());
         let (words, role) = match (&confirmation.complaint, obstacle) {
             (Some(complaint), _) => (complaint.clone(), Role::Error),
@@ -366,7 +366,7 @@ impl Page {
         let (indent, _) = sight.columns();
         let width = usize::from(sight.size.0).saturating_sub(indent + 1);
         let mut lines = wrap(&words, width);
-        // The message has priority over the differences: on a small screen it takes their rows.
+        // The message has priority over the diffs. On a small screen it uses their rows.
         let room = usize::from(sight.size.1).saturating_sub(self.fixed());
         let room = room.clamp(1, 3);
         if lines.len() > room {
@@ -411,7 +411,7 @@ impl Page {
         }
     }
 
-    /// Counts the rows that do not scroll.
+    /// Returns the number of rows that do not scroll.
     fn fixed(&self) -> usize {
         let same = match self.same.len() {
             0 => 0,
@@ -426,11 +426,12 @@ impl Page {
             + self.message.len()
     }
 
-    /// Gives the remaining rows to the scrolled lines.
+    /// Computes the number of visible scrolled lines. On a very small screen, drops other rows
+    /// first.
     fn fit(&mut self, sight: &Sight<'_>) {
         let height = usize::from(sight.size.1);
         self.rule &= !self.part.1.is_empty();
-        // The typed text and the message about it stay visible at any size.
+        // The typed text and its message stay visible at every size.
         let below = |page: &Self| page.fixed() - page.top.len();
         if below(self) > height {
             self.prompt.clear();
@@ -443,7 +444,8 @@ impl Page {
     }
 }
 
-/// Returns the reason why a production change is not readable on this screen, and the size that it needs.
+/// Returns the reason why a production change is not readable at this size, with the required size.
+/// None for other plans, and if the size is sufficient.
 fn unreadable(sight: &Sight<'_>, prepared: &PlannedCommand, needed: usize) -> Option<String> {
     let production = prepared
         .plan()
@@ -453,7 +455,7 @@ fn unreadable(sight: &Sight<'_>, prepared: &PlannedCommand, needed: usize) -> Op
     if !production || (width >= SMALLEST.0 && height >= needed) {
         return None;
     }
-    // If the screen is too narrow, the message names the smallest supported width.
+    // If the screen is also too narrow, the message names the minimum supported width.
     let wide = width.max(SMALLEST.0);
     let high = needed.saturating_add(sight.taken).max(SMALLEST.1);
     let is = height.saturating_add(sight.taken);
@@ -462,7 +464,7 @@ fn unreadable(sight: &Sight<'_>, prepared: &PlannedCommand, needed: usize) -> Op
     ))
 }
 
-/// Wraps the rows of an action on several components.
+/// Wraps the rows of a plan for several components to lines.
 fn set(rows: &[Spans], sight: &Sight<'_>) -> Vec<Spans> {
     let (indent, _) = sight.columns();
     let width = usize::from(sight.size.0).saturating_sub(1);

@@ -1,24 +1,24 @@
-//! The plan screen: its keys, the facts that it follows, its rows in every size.
+//! Tests of the plan screen: its keys, its checks of facts, and its rows at every size.
 
 use serde_json::json;
 
 use super::{Stage, State};
+use crate::action::{Action, Mode};
 use crate::api::ReleasePin;
+use crate::effect::{Answer, Effect, Previews, Refused};
 use crate::engine::plan::Asked;
 use crate::engine::world::Event as Told;
 use crate::fixture::{outcomes, pin, release, unready};
+use crate::keymap::Key;
+use crate::model::{Event, Level};
+use crate::screens::Screen;
+use crate::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, rolled_back};
 use crate::subjects::release_pin::actions::promote::{self, Promote};
 use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::service::{self, PlannedCommand};
-use crate::tui::action::{Action, Mode};
-use crate::tui::effect::{Answer, Effect, Previews, Refused};
-use crate::tui::keymap::Key;
-use crate::tui::model::{Event, Level};
-use crate::tui::screens::Screen;
-use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, rolled_back};
-use crate::tui::tasks;
-use crate::tui::update::update;
+use crate::tasks;
+use crate::update::update;
 
 fn plan(still: &SnapshotTest) -> &State {
     match still.model.front() {
@@ -31,7 +31,7 @@ fn asking() -> SnapshotTest {
     rolled_back(SnapshotTest::fleet().keys("R"))
 }
 
-/// A plan that a key confirms: a mark that needs no reason.
+/// Opens a plan that the user confirms with a key: a mark that needs no reason.
 fn keyed() -> SnapshotTest {
     marked_good(SnapshotTest::fleet())
 }
@@ -56,7 +56,7 @@ fn marked_good(still: SnapshotTest) -> SnapshotTest {
     still.answer(|_| Answer::Planned(Ok(Box::new(prepared.into()))))
 }
 
-/// The ReleasePin of the plan after another user changed it.
+/// Returns the ReleasePin of the plan after a change by another user.
 fn moved_by(user: &str) -> ReleasePin {
     let since = "2026-11-17T13:59:00Z";
     let mut pin = outcomes(
@@ -86,7 +86,7 @@ fn applies(still: &SnapshotTest) -> usize {
 #[test]
 fn the_footer_of_a_plan_that_a_key_confirms_says_what_the_keys_do() {
     let still = keyed().shows(" y apply  enter/esc cancel  tab other button");
-    // Enter presses the chosen button, which is Cancel by default.
+    // Enter presses the button with the focus, which is Cancel by default.
     assert_eq!(applies(&keyed().keys("enter").hides("[ y apply ]")), 0);
     let chosen = keyed()
         .keys("tab")
@@ -94,7 +94,7 @@ fn the_footer_of_a_plan_that_a_key_confirms_says_what_the_keys_do() {
         .keys("enter");
     assert_eq!(applies(&chosen), 1);
     assert_eq!(applies(&still.keys("y")), 1);
-    // No key has two meanings.
+    // The key `Y` copies the command and does not confirm.
     keyed().keys("Y").shows("is on the clipboard");
 }
 
@@ -133,7 +133,7 @@ fn the_footer_the_help_and_the_plan_agree_in_every_stage() {
             let known = state.keys().into_iter().find(|key| key.action == action);
             assert_eq!(known.map(|key| key.does), Some(word), "{what}: {action:?}");
         }
-        // A plan key that this plan does not accept is in neither list.
+        // A plan key that this plan does not accept appears neither in the footer nor in the help.
         let listed = keymap.listing(&[Mode::Plan]);
         let help = match modes.contains(&Mode::Text) {
             true => "f1",
@@ -165,7 +165,7 @@ fn every_key_before_the_plan_is_drawn_is_dropped_and_counted() {
     for (keys, counted) in [
         ("y", "1 key was ignored: typed before the plan was shown"),
         ("y y", "2 keys were ignored"),
-        // Unbound keys, chords and keys of the whole program.
+        // Unbound keys, chords, and keys of the whole program are also ignored.
         ("\"production late\"", "15 keys were ignored"),
         ("g g", "2 keys were ignored"),
         (": q enter tab", "4 keys were ignored"),
@@ -179,7 +179,7 @@ fn every_key_before_the_plan_is_drawn_is_dropped_and_counted() {
         .keys("R y y")
         .tell(Event::Paste("production".to_owned()))
         .shows("2 keys and 1 pasted text were ignored: typed before the plan was shown");
-    // The keys that leave it work.
+    // Keys that leave the screen work before the plan is shown.
     assert!(matches!(
         SnapshotTest::fleet().keys("R y esc").model.front(),
         Screen::Matrix(_)
@@ -206,7 +206,7 @@ fn an_open_plan_names_the_fact_that_changed_and_plans_again_with_the_typed_text(
     let still = tell_world(still, moved_by("tom"))
         .shows("changed   tom changed checkout-service-production to checkout-service-v1.2.4")
         .shows("production errors up");
-    // Enter does not apply the plan.
+    // Enter does not apply a plan whose facts have changed.
     let still = still.keys("enter").shows("out of date: ctrl-r plans again");
     assert_eq!(applies(&still), 0);
     let tickets = |still: &SnapshotTest| plan(still).ticket;
@@ -275,7 +275,7 @@ fn a_task_shows_the_outcome_of_its_own_revision() {
     still = tell_world(still, ready)
         .shows("checkout-service-production became ready with checkout-service-")
         .hides("leave it running");
-    // Another user changes the ReleasePin to a release that fails; then the ReleasePin is deleted.
+    // Another user deploys a release that fails, and then deletes the ReleasePin.
     let later = unready(
         outcomes(
             pin("checkout-service", "production", "v1.2.4"),
@@ -321,7 +321,7 @@ fn a_plan_shows_what_matters_in_every_size_and_scrolls_the_changes() {
                 "{width}x{height}: {words}\n{screen}"
             );
         }
-        // Scrolling shows every change with its whole difference.
+        // After scrolling to the end, the user has seen every change with its whole diff.
         let mut seen = screen;
         let mut still = still;
         for _ in 0..40 {
@@ -339,11 +339,11 @@ fn a_plan_shows_what_matters_in_every_size_and_scrolls_the_changes() {
         ] {
             assert!(seen.contains(words), "{width}x{height}: {words}\n{seen}");
         }
-        // At the end, one key back moves back at once.
+        // From the end, one page-up scrolls at once.
         let bottom = still.screen();
         let up = still.keys("page-up").screen();
         assert!(up != bottom || height > 20, "{width}x{height}\n{up}");
-        // The typed text is visible.
+        // The typed text stays visible.
         let typed = asking().tell(Event::Resize(width, height));
         let typed = typed.keys("\"production up\"");
         assert!(typed.screen().contains("production up"), "{width}x{height}");
@@ -398,7 +398,7 @@ fn a_production_change_that_cannot_be_read_is_refused_with_the_size_that_it_need
         let still = still.keys("\"production late\"").keys("enter");
         assert_eq!(applies(&still), 0, "{size:?}");
         let still = still.shows(needs);
-        // In a larger terminal the same text applies it.
+        // In a larger terminal, the same text applies the plan.
         let still = still.tell(Event::Resize(80, 24)).keys("enter");
         assert_eq!(applies(&still), 1, "{size:?}");
     }
@@ -435,10 +435,10 @@ fn the_size_that_a_production_change_needs_counts_the_rows_of_a_message() {
     let mut still = asking();
     let now = still.now;
     let error = "tom changed cart in staging, ".repeat(4);
-    crate::tui::update::say(&mut still.model, now, Level::Error, error.trim());
+    crate::update::say(&mut still.model, now, Level::Error, error.trim());
     let still = still.tell(Event::Resize(40, 10)).shows("needs 40x12");
     let still = still.tell(Event::Resize(40, 12)).hides("needs 40");
-    // A key removes the message.
+    // A key press removes the message.
     let still = still.tell(Event::Resize(40, 6)).keys("\"production late\"");
     let still = still.keys("enter").shows("needs 40x");
     assert_eq!(applies(&still), 0);
@@ -463,7 +463,7 @@ fn a_plan_that_is_out_of_date_shows_no_health_of_another_release() {
     assert!(!from.unwrap().contains("Ready"), "{screen}");
 }
 
-/// A plan that promotes two components to production.
+/// Opens a plan that promotes two components to production.
 fn set() -> SnapshotTest {
     let still = SnapshotTest::fleet().keys("h * P");
     let asked = Asked {

@@ -1,25 +1,24 @@
-//! Draws a plan: the page, the typed text, and the buttons.
+//! Draws the plan screen: its page, the typed text, and the buttons.
 
 use ratatui::layout::Rect;
 
 use super::page::{Page, Part, Sight, Spans};
 use super::{Stage, State};
+use crate::action::Action;
+use crate::confirm::ConfirmationLine;
+use crate::pen::{Pen, Sheet};
+use crate::screens::Scene;
 use crate::text;
-use crate::tui::action::Action;
-use crate::tui::confirm::ConfirmationLine;
-use crate::tui::pen::{Pen, Sheet};
-use crate::tui::screens::Scene;
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
-/// Below this number of columns, a button does not fit beside a text.
+/// Below this width, in columns, a button does not fit next to the typed text.
 const NARROW: u16 = 60;
 
 impl State {
-    /// Draws the screen.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let page = Page::of(self, &Sight::of_scene(scene, sheet));
         for at in &page.ages {
-            // Record when this age changes.
+            // Only record when this age changes; the page has already formatted it.
             sheet.age(*at);
         }
         if let Some(due) = self.due() {
@@ -70,7 +69,7 @@ impl State {
         rows(sheet, row, &page.message);
     }
 
-    /// Draws lines below their title, from the scroll position on.
+    /// Draws a part: its title, and its lines from the scroll position on.
     fn part(&self, sheet: &mut Sheet<'_>, page: &Page, (title, lines): &Part, scrolls: &str) {
         let first = self.scroll.min(page.last());
         let mut row = 0;
@@ -103,7 +102,7 @@ impl State {
         }
     }
 
-    /// Draws the confirmation; returns the next free row.
+    /// Draws the confirmation; returns the index of the next free row.
     fn ask(
         &self,
         sheet: &mut Sheet<'_>,
@@ -118,7 +117,8 @@ impl State {
             sheet.line(row).skip(indent).put(line, Role::Prompt);
             row += 1;
         }
-        // On a narrow screen the text takes the place of the button; esc still cancels.
+        // On a narrow screen, the typed text uses the columns of the button. The key esc still
+        // cancels.
         let button = match confirmation.takes_text() && end < NARROW {
             true => 0,
             false => 11,
@@ -181,7 +181,7 @@ impl State {
     }
 }
 
-/// Draws rows; returns the next free row.
+/// Draws rows; returns the index of the next free row.
 fn rows(sheet: &mut Sheet<'_>, row: u16, lines: &[Spans]) -> u16 {
     let mut row = row;
     for line in lines {

@@ -1,4 +1,4 @@
-use crate::tui::screens::history::tests::opened;
+use crate::screens::history::tests::opened;
 
 #[test]
 fn golden_screens() {

@@ -1,8 +1,8 @@
 //! Tests of the contexts screen.
 
 use super::{copied, still};
-use crate::tui::effect::{Answer, Destination, Effect};
-use crate::tui::snapshot_test::{SnapshotTest, known};
+use crate::effect::{Answer, Destination, Effect};
+use crate::snapshot_test::{SnapshotTest, known};
 
 fn contexts() -> SnapshotTest {
     let mut still = still();
@@ -29,7 +29,7 @@ fn contexts_say_where_writes_pass_and_lead_there() {
         namespace: None,
     };
     assert!(matches!(going.effects.last(), Some(Effect::Connect(_, to)) if *to == wanted));
-    // On the current context, enter does not connect again.
+    // Enter on the current context does not connect again.
     let here = contexts().keys("enter");
     assert!(
         !here

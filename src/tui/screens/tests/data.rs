@@ -1,4 +1,4 @@
-//! A shop with sizes, images, owners, snapshots and an audit trail.
+//! Test data for screens: a shop with sizes, images, owners, snapshots and an audit trail.
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -7,18 +7,17 @@ use serde_json::{Value, json};
 
 use crate::api::bowline::audit::{Action, AuditEntry, ContentRef};
 use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, labels};
+use crate::effect::Record;
 use crate::engine::audit::{self, OnRelease, Recorder};
 use crate::engine::plan::Asked;
 use crate::engine::subject::dynamic;
 use crate::engine::world::{Event, World};
 use crate::fixture::{at, outcomes, pin, release, unready};
+use crate::snapshot_test::fleet;
 use crate::subjects::release_pin::actions::gc::{self, Gc};
 use crate::subjects::release_pin::kind::KIND;
 use crate::subjects::service::PlannedCommand;
-use crate::tui::effect::Record;
-use crate::tui::snapshot_test::fleet;
 
-/// Returns a release with a size, an image and a content hash.
 fn dressed(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {
     let mut made = release(component, version, minute);
     let size = 31_000 + 700 * version.bytes().map(usize::from).sum::<usize>() % 9_000;
@@ -113,7 +112,7 @@ pub fn shop() -> World {
     world
 }
 
-/// One change of a ReleasePin: time, user, action, release, reason.
+/// A change of a ReleasePin: time, user, action, release, reason.
 type Moved = (
     &'static str,
     Option<&'static str>,
@@ -153,7 +152,8 @@ fn chain(component: &str, environment: &str, moves: &[Moved]) -> Vec<AuditEntry>
     entries
 }
 
-/// Returns the audit trail; `rewritten` changes an entry as an attacker would.
+/// Returns the audit trail. If `rewritten`, one entry is changed without its hash, as an attacker
+/// would do.
 pub fn record(rewritten: bool) -> Box<Record> {
     let mut entries = chain(
         "checkout-service",
@@ -211,7 +211,7 @@ pub fn record(rewritten: bool) -> Box<Record> {
     Box::new(Record { entries, verdict })
 }
 
-/// Returns the plan of a collection.
+/// Returns the plan of a garbage collection.
 pub fn collection(world: &World, now: Timestamp) -> PlannedCommand {
     let asked = Asked {
         operation: "op-gc".into(),

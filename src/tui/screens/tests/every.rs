@@ -1,14 +1,14 @@
-//! Rules that hold on every screen.
+//! Rules that every screen must keep.
 
+use crate::action::Action;
+use crate::effect::{Answer, Effect, Refused};
+use crate::keymap::Keymap;
+use crate::model::Event;
+use crate::screens::history::tests::opened;
+use crate::screens::{Screen, diff};
+use crate::snapshot_test::{SnapshotTest, rolled_back};
 use crate::subjects::release_pin::rules::{Refusal, Step};
-use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Effect, Refused};
-use crate::tui::keymap::Keymap;
-use crate::tui::model::Event;
-use crate::tui::screens::history::tests::opened;
-use crate::tui::screens::{Screen, diff};
-use crate::tui::snapshot_test::{SnapshotTest, rolled_back};
-use crate::tui::tasks::Target;
+use crate::tasks::Target;
 
 use super::data::record;
 use super::{copied, still, with_tasks};
@@ -62,7 +62,7 @@ fn log() -> SnapshotTest {
     log.keys("g l")
 }
 
-/// Returns the screen of a plan that a rule refuses.
+/// Opens the screen of a plan that this rule refuses.
 fn refused(refusal: Refusal) -> SnapshotTest {
     let refused = Refused {
         why: vec![refusal.to_string()],
@@ -155,7 +155,7 @@ fn the_key_that_a_refused_plan_names_plans_for_the_refused_cell() {
         ),
         (
             bad(),
-            "A marks this one good again",
+            "A marks this release good",
             "A",
             "bowline mark good checkout-service-v1.2.2",
         ),
@@ -175,7 +175,7 @@ fn the_key_that_a_refused_plan_names_plans_for_the_refused_cell() {
         let still = refused(refusal).shows(hint).keys(key);
         let line = super::ordered(&still).command_lines(None).join(" ");
         assert!(line.starts_with(planned), "{line}");
-        // The refused plan is still there, to be made again.
+        // The refused plan is still open below, so that the user can make it again.
         still.keys("esc").shows(hint).shows("ctrl-r plan again");
     }
     for key in ["P", "R", "H", "s"] {
@@ -213,7 +213,7 @@ fn the_help_lists_the_key_of_the_columns_only_where_it_works() {
         let front = still.model.front();
         let listing = still.model.look.keymap.listing(front.modes()).into_iter();
         let listing = listing.filter(|(_, action, _)| {
-            // The other keys have an effect, or depend on the selection.
+            // The other keys have an effect, or their effect depends on the selection.
             matches!(action, Action::Columns) && !front.lacks(*action)
         });
         listing.map(|(keys, ..)| keys).collect()
@@ -235,8 +235,8 @@ fn the_help_lists_the_key_of_the_columns_only_where_it_works() {
         }
     }
     assert_eq!(idle, [] as [&str; 0]);
-    still().keys("?").hides("switch the columns");
-    still().keys("g r ?").shows("switch the columns");
+    still().keys("?").hides("switch to other columns");
+    still().keys("g r ?").shows("switch to other columns");
 }
 
 #[test]
@@ -256,13 +256,13 @@ fn the_footer_of_a_small_terminal_keeps_the_key_of_the_help() {
     assert!(footer.contains("P promote"), "{footer}");
 }
 
-/// Verbs that follow a key in messages.
+/// The verbs that follow the name of a key in messages.
 const VERBS: [&str; 16] = [
     "clears", "comes", "copies", "deploys", "goes", "lists", "marks", "opens", "plans", "quits",
     "removes", "returns", "scrolls", "searches", "shows", "switches",
 ];
 
-/// Returns the words that stand before these verbs and look like keys.
+/// Returns the words before these verbs that look like names of keys.
 fn named_keys(screen: &str) -> Vec<String> {
     let words: Vec<&str> = screen.split_whitespace().collect();
     let pairs = words.windows(2).filter(|pair| VERBS.contains(&pair[1]));
@@ -300,7 +300,8 @@ fn named_keys_work(keymap: &str, (name, opened): Opened) -> usize {
         "emacs" => ("ctrl-s", "ctrl-g ctrl-c"),
         _ => ("/", "esc ctrl-c"),
     };
-    // An unbound key, a filter on a screen without one, and an interrupt each show a notice.
+    // These keys show notices: an unbound key, the filter key on a screen without a filter, an
+    // interrupt.
     let steps = ["", "f12", filter, cancel];
     let open = |count: usize| {
         let mut still = opened();
@@ -351,7 +352,7 @@ fn a_list_of_texts_says_that_it_has_no_fields() {
         .keys("/")
         .keys("\"!env:x \"")
         .shows("this list has no field env:");
-    // In quotes, it is plain text.
+    // In quotes, `health:x` is plain text.
     let quoted = still().keys("g c").keys("/").keys("\"\"health:x\"\"");
     quoted.keys("enter").hides("has no field");
 }
@@ -364,7 +365,7 @@ fn namespaces_are_asked_for_once_while_their_name_is_typed() {
             .filter(|effect| matches!(effect, Effect::Namespaces(_)))
             .count()
     };
-    // Pasted, so that the argument is not empty.
+    // Pasted, because the completions depend on a non-empty argument.
     let still = still().keys(":");
     let still = still.tell(Event::Paste("ns sh".to_owned()));
     assert_eq!(asked(&still), 1);

@@ -1,4 +1,4 @@
-//! Links: the cells that open an address on a click, in the bytes that a terminal gets.
+//! Tests of links: the addresses in the bytes that a terminal receives.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use ratatui::layout::Size;
 
 use super::still;
-use crate::tui::effect::Answer;
-use crate::tui::snapshot_test::SnapshotTest;
-use crate::tui::terminal::Terminal;
-use crate::tui::terminal::modes::Options;
-use crate::tui::view::view_noting;
+use crate::effect::Answer;
+use crate::snapshot_test::SnapshotTest;
+use crate::terminal::Terminal;
+use crate::terminal::modes::Options;
+use crate::view::view_noting;
 
 #[derive(Clone, Default)]
 struct Wire(Arc<Mutex<Vec<u8>>>);
@@ -26,7 +26,7 @@ impl Write for Wire {
     }
 }
 
-/// Returns the addresses of the links, in the order of the bytes.
+/// Returns the addresses of the links in the output of a frame, in the order of the bytes.
 fn leads(still: &SnapshotTest) -> Vec<String> {
     let (width, height) = still.model.size;
     let wire = Wire::default();

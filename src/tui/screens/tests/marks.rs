@@ -1,4 +1,4 @@
-//! Holds and marks, as lists show them.
+//! Tests of how lists show holds and marks.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::data::shop;
 use super::still;
 use crate::engine::world::Event;
 use crate::fixture::{self, pin};
-use crate::tui::snapshot_test::SnapshotTest;
+use crate::snapshot_test::SnapshotTest;
 
 #[test]
 fn a_hold_that_has_ended_is_shown_as_expired() {

@@ -1,12 +1,12 @@
-//! Messages, sort arrows, marks and ASCII mode on every screen.
+//! Tests of notices, sort arrows, marks and ASCII mode on every screen.
 
+use crate::effect::Answer;
 use crate::fixture::at;
-use crate::tui::effect::Answer;
-use crate::tui::model::{Event, Level};
-use crate::tui::pen;
-use crate::tui::screens::history::tests::opened;
-use crate::tui::snapshot_test::{SIZES, SnapshotTest, rolled_back};
-use crate::tui::update::say;
+use crate::model::{Event, Level};
+use crate::pen;
+use crate::screens::history::tests::opened;
+use crate::snapshot_test::{SIZES, SnapshotTest, rolled_back};
+use crate::update::say;
 
 use super::data::{record, shop};
 
@@ -123,10 +123,10 @@ fn a_message_goes_away_with_its_cause() {
     for keys in ["j", "s", "g r", "R", "H esc", ": esc", "/ esc", "g t"] {
         mistaken().keys(keys).hides("25:99");
     }
-    // The first key of a chord does nothing yet.
+    // The first key of a chord keeps the notice.
     let chord = mistaken().keys("g");
     assert!(chord.model.notice.is_some());
-    // A screen that opens by itself shows no message of the screen before.
+    // A screen that opens by itself removes the notice of the previous screen.
     let planned = rolled_back(command(SnapshotTest::fleet(), "cart").keys("R"));
     planned.hides("unknown command");
 }

@@ -1,14 +1,15 @@
-//! Other targets: a connection while the old target is still shown, and tasks of a target that the user left.
+//! Tests of other targets: a connection while the old target is shown, and tasks of a target that
+//! the user left.
 
 use super::{copied, still, with_tasks};
 use crate::connect::Address;
+use crate::effect::Effect;
 use crate::engine::world::Event as Told;
 use crate::fixture::{outcomes, pin, unready};
-use crate::tui::effect::Effect;
-use crate::tui::model::{Event, TargetInfo};
-use crate::tui::screens::Screen;
-use crate::tui::snapshot_test::{SnapshotTest, rolled_back, target_info};
-use crate::tui::tasks::{Rolling, State};
+use crate::model::{Event, TargetInfo};
+use crate::screens::Screen;
+use crate::snapshot_test::{SnapshotTest, rolled_back, target_info};
+use crate::tasks::{Rolling, State};
 
 fn elsewhere() -> TargetInfo {
     TargetInfo {
@@ -18,7 +19,7 @@ fn elsewhere() -> TargetInfo {
     }
 }
 
-/// Requests a connection to another context; returns its ticket.
+/// Requests a connection to another context; returns the ticket of the request.
 fn connecting(still: SnapshotTest) -> (SnapshotTest, u64) {
     let still = still.keys(":").keys("\"ctx prod-us\"").keys("enter");
     let ticket = still.effects.iter().rev().find_map(|effect| match effect {
@@ -65,7 +66,7 @@ fn esc_and_ctrl_c_drop_a_connection() {
         assert!(
             matches!(still.effects.last(), Some(Effect::Cancel(dropped)) if *dropped == ticket)
         );
-        // An answer that arrives after the cancellation changes nothing.
+        // An answer after the cancellation changes nothing.
         let still = arrived(still, ticket).hides("now in prod-us");
         assert!(!switches(&still), "{key}");
     }
@@ -98,8 +99,8 @@ fn a_connection_waits_while_a_line_is_typed() {
 fn the_tasks_of_a_target_that_was_left_are_frozen() {
     let (still, ticket) = connecting(with_tasks(still()));
     let mut still = arrived(still, ticket);
-    // In the other target, a ReleasePin of the same name is ready in the same revision.
-    still.world = crate::tui::snapshot_test::fleet();
+    // The other target has a ReleasePin of the same name, which is ready in the same revision.
+    still.world = crate::snapshot_test::fleet();
     let ready = outcomes(
         pin("checkout-service", "production", "v1.2.3"),
         serde_json::json!([{"generation": 2, "release": "checkout-service-v1.2.3", "since": "2026-11-17T13:38:00Z", "healthy": true}]),
@@ -160,7 +161,7 @@ fn a_screen_that_was_left_follows_the_read_model() {
 
 #[test]
 fn a_screen_that_was_left_takes_its_answer() {
-    use crate::tui::effect::Answer;
+    use crate::effect::Answer;
     let still = still().keys("g x").keys("esc").answer(|effect| {
         assert!(matches!(effect, Effect::Namespaces(_)));
         Answer::Namespaces(Ok(vec!["pay".into(), "shop".into()]))

@@ -1,15 +1,15 @@
-//! The matrix at a past time, and the changes around the start of an incident.
+//! Tests of the matrix at a past time, and of the changes around an incident.
 
 use serde_json::json;
 
 use super::data::record;
 use super::still;
+use crate::effect::{Answer, Effect};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Event as Told, Source};
 use crate::fixture::{at, key, outcomes, pin, pipeline, release, stored, unready};
-use crate::tui::effect::{Answer, Effect};
-use crate::tui::model::Event;
-use crate::tui::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, promoted};
+use crate::model::Event;
+use crate::snapshot_test::{LARGE_SIZES, LOOKS, SnapshotTest, promoted};
 
 fn since(line: &str) -> SnapshotTest {
     let line = format!("\"since {line}\"");
@@ -36,7 +36,7 @@ fn a_record_that_cannot_be_read_says_why() {
         .shows("cannot read the audit trail: nobody may list auditentries");
 }
 
-/// Opens the matrix at a past time of day.
+/// Opens the matrix at this time of the current day.
 fn as_of(still: SnapshotTest, time: &str) -> SnapshotTest {
     let line = format!("\"at {time}\"");
     still
@@ -48,7 +48,7 @@ fn as_of(still: SnapshotTest, time: &str) -> SnapshotTest {
 
 #[test]
 fn a_past_moment_shows_its_own_totals_health_and_names() {
-    // At noon production ran v1.2.1 and nothing failed; the release that fails now came at 13:38.
+    // At noon, production ran v1.2.1 and nothing failed. The failing release was promoted at 13:38.
     let still = as_of(still(), "12:00")
         .shows("AS OF 12:00:00")
         .shows("1 held");
@@ -58,12 +58,12 @@ fn a_past_moment_shows_its_own_totals_health_and_names() {
     let still = still
         .shows("At 12:00:00 v1.2.1 ran there, deployed by tom at 08:00:00")
         .hides("CrashLoopBackOff");
-    // The footer lists the keys of the past, and none that opens a plan.
+    // The footer lists the keys for past times, and no key that opens a plan.
     let still = still
         .shows("[ previous change  ] next change  t present")
         .hides("P promote");
     still.golden_in("matrix-past", &LARGE_SIZES, &LOOKS);
-    // After the promotion, the name is red and the total includes it.
+    // After the promotion, the row is red and the total counts it.
     as_of(self::still(), "13:50")
         .shows("AS OF 13:50:00")
         .shows("1 degraded")
@@ -107,7 +107,7 @@ fn kinds_that_are_still_listed_are_named() {
 fn what_happens_now_does_not_change_a_past_moment() {
     let mut still = as_of(still(), "12:00");
     let before = still.screen();
-    // cart now fails in staging, and a component is new.
+    // In the present, cart fails in staging, and a new component exists.
     let failing = unready(
         pin("cart", "staging", "v0.9.0"),
         "Degraded",

@@ -1,10 +1,10 @@
-//! The window of the matrix: it scrolls only when the cursor would leave it.
+//! Tests of scrolling in the matrix: it scrolls only when the cursor leaves the visible rows.
 
 use crate::engine::world::Event;
 use crate::fixture::{self, pin, release};
-use crate::tui::snapshot_test::SnapshotTest;
+use crate::snapshot_test::SnapshotTest;
 
-/// A hundred components, `c00` to `c99`.
+/// Opens a matrix with a hundred components, `c00` to `c99`.
 fn many() -> SnapshotTest {
     let mut world = fixture::world();
     for number in 0..100 {
@@ -17,7 +17,7 @@ fn many() -> SnapshotTest {
     still
 }
 
-/// Presses keys one by one, and draws after each.
+/// Presses keys one by one, and draws a frame after each key.
 fn drawn(mut still: SnapshotTest, keys: &str) -> SnapshotTest {
     for key in keys.split(' ') {
         still = still.keys(key);
@@ -34,7 +34,7 @@ fn the_rows_stay_until_the_cursor_reaches_an_end_of_them() {
         .map(|number| format!("c{number:02} "))
         .find(|name| still.screen().contains(name.as_str()))
         .unwrap();
-    // Moving up does not scroll the rows until the cursor is on the first visible one.
+    // Moving up does not scroll until the cursor is on the first visible row.
     let still = drawn(still, "k k k k k").shows("c99").shows(&first);
     let still = drawn(still, "ctrl-u ctrl-u ctrl-u ctrl-u").hides("c99");
     still.shows("\u{25b8} c");

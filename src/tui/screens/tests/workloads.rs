@@ -1,8 +1,8 @@
-//! Workloads in the matrix: a cluster shows them without any object of bowline.
+//! Tests of workloads in the matrix: the matrix shows them without any object of bowline.
 
 use super::ordered;
 use crate::fixture::deployment;
-use crate::tui::snapshot_test::SnapshotTest;
+use crate::snapshot_test::SnapshotTest;
 
 fn cluster() -> SnapshotTest {
     let mut world = crate::subjects::read_model();

@@ -1,4 +1,4 @@
-//! The steps of a sequence, computed from a seed.
+//! The steps of a random sequence. A seed determines them.
 
 pub(super) const PLACES: [(&str, &str); 6] = [
     ("cart", "dev"),
@@ -9,11 +9,11 @@ pub(super) const PLACES: [(&str, &str); 6] = [
     ("ledger", "prod"),
 ];
 
-/// Random numbers from a seed.
+/// A random number generator with a seed.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    /// Returns the next random number, by the algorithm SplitMix64.
+    /// Returns the next random number of the SplitMix64 algorithm.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -36,42 +36,44 @@ impl Dice {
     }
 }
 
-/// One step of a sequence.
+/// One step of a random sequence.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// Keys that open no plan.
+    /// Presses keys that open no plan.
     Keys(&'static str),
-    /// A command that opens no plan.
+    /// Runs a command that opens no plan.
     Command(&'static str),
-    /// A plan that is confirmed, or cancelled after it is shown.
+    /// Opens a plan with keys, waits until it is shown, and confirms or closes it.
     Plan {
         keys: &'static str,
         confirm: bool,
     },
-    /// A plan that a command opens.
+    /// Opens a plan with a command, waits until it is shown, and confirms or closes it.
     Commanded {
         line: &'static str,
         confirm: bool,
     },
-    /// A plan that is cancelled before it is shown.
+    /// Opens a plan, and cancels it before it is shown.
     Cancelled(&'static str),
     Resize(u16, u16),
     Foreign(Foreign),
-    /// A number of seconds passes.
+    /// Lets this number of seconds pass.
     Time(i64),
 }
 
-/// A change by another user or a controller.
+/// A change by another user or a controller. A `usize` is the index of the changed cell in
+/// [`PLACES`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Foreign {
     Moves(usize),
     Settles(usize),
-    /// The controller writes the missing audit entries, and then the status.
+    /// A controller writes the missing audit entries, then the status.
     Records(usize),
-    /// The controller writes a snapshot; the flag says whether the status names it.
+    /// A controller writes a snapshot. The flag says whether the status names the snapshot.
     Snapshots(usize, bool),
     Fails(usize, &'static str),
-    /// A hold, which may expire after some seconds and may fix a release.
+    /// A user places a hold: it ends after this number of seconds, if any, and the flag says
+    /// whether it names a release.
     Holds(usize, Option<i64>, bool),
     Lifts(usize),
     Releases(usize),

@@ -1,4 +1,4 @@
-//! Which releases and snapshots gc deletes or keeps, and why.
+//! Tests of the gc plan: which releases and snapshots gc deletes or keeps, and why.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::subjects::release_pin::actions::gc::{self, Gc};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Twelve releases of `old`, one a day from the first of January on.
+/// Adds five releases of the component `old`, created on consecutive days from January 1, each 1000 bytes large.
 fn many(world: &mut World) {
     for day in 1..=5 {
         let size = json!({"bowline.dev/size": "1000"});
@@ -195,7 +195,8 @@ fn limits_come_from_the_command_the_pipeline_or_the_number_of_environments() {
         ..command
     };
     let world = world_of(Value::Null);
-    // By default gc keeps five (three environments plus 2), and all that are younger than 30 days.
+    // By default, gc keeps the newest five releases (the number of environments plus two) and all releases
+    // younger than 30 days.
     assert_eq!(gone(&world, &of_old(Gc::default())), [""; 0]);
     let aged = Gc {
         min_age: Some(DAY),
@@ -216,7 +217,7 @@ fn limits_come_from_the_command_the_pipeline_or_the_number_of_environments() {
     let refusal = gc::plan(&broken, &Gc::default(), &asked("")).unwrap_err();
     assert_eq!(
         told(&refusal),
-        "the retention of the DeploymentPipeline is not valid: minAge: \"soon\" is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none | correct it, or use --min-age"
+        "spec.retention.minAge of the DeploymentPipeline is not valid: \"soon\" is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none | correct it: kubectl edit deploymentpipelines.openchoreo.dev | or set the minimum age for this command: --min-age AGE"
     );
 }
 
@@ -289,9 +290,9 @@ fn nothing_goes_while_a_release_pin_names_a_release_that_does_not_exist() {
         let refusal = gc::plan(&world, &keeping(1), &asked("")).unwrap_err();
         assert_eq!(
             told(&refusal),
-            "ReleasePin old-dev names release old-9, which does not exist | create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
+            "gc deletes nothing, because ReleasePin old-dev names release old-9, which does not exist | create release old-9 again: bowline apply -f FILE | or deploy an existing release: bowline deploy COMPONENT -e ENVIRONMENT --release NAME"
         );
-        // The error is not about other components.
+        // The lost release of this component does not refuse gc for another component.
         let other = Gc {
             components: vec!["cart".to_owned()],
             ..keeping(1)

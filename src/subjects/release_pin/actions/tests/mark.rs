@@ -1,4 +1,4 @@
-//! The plans and refusals of marks.
+//! Tests of the plans and refusals of marks.
 
 use super::*;
 use crate::api::openchoreo::release::Verdict;
@@ -36,7 +36,7 @@ fn marks() {
             "cart-2",
             Verdict::Bad,
             " ",
-            "marking cart-2 bad needs a reason | add --reason",
+            "marking cart-2 bad needs a reason | add --reason TEXT",
         ),
         (
             "good again",
@@ -52,7 +52,7 @@ fn marks() {
             "cart-2",
             Verdict::Good,
             " ",
-            "marking cart-2 good needs a reason | add --reason",
+            "marking cart-2 good needs a reason | add --reason TEXT",
         ),
         (
             "good, and not bad before",
@@ -76,7 +76,7 @@ fn marks() {
             "cart-9",
             Verdict::Bad,
             "x",
-            "release cart-9 does not exist; known: cart-3, cart-2, cart-1 | bowline release list lists all releases",
+            "release cart-9 does not exist; known: cart-3, cart-2, cart-1 | list all releases: bowline release list",
         ),
         (
             "what nobody knows",
@@ -84,7 +84,7 @@ fn marks() {
             "x",
             Verdict::Bad,
             "x",
-            "release x does not exist | bowline release list lists all releases",
+            "release x does not exist | list all releases: bowline release list",
         ),
     ];
     for (title, change, release, verdict, reason, expected) in table {

@@ -1,4 +1,4 @@
-//! The rules of the actions as tables: a world, a command, the expected result.
+//! Tests of the rules as tables: a read model, a command, the expected plan or refusal.
 
 mod gc;
 mod mark;
@@ -69,7 +69,8 @@ fn hold(id: &str, until: Option<&str>, release: Option<&str>) -> Value {
     }]}})
 }
 
-/// A world of four components on dev -> staging -> prod, with the additions of a case.
+/// Returns a read model with four components and the pipeline dev -> staging -> prod. `more` adds the objects
+/// of a test case.
 fn world(more: impl FnOnce(&mut World)) -> World {
     let mut world = World::new();
     for name in ["dev", "staging"] {
@@ -140,11 +141,9 @@ fn shown(plan: &Plan) -> String {
 }
 
 fn told(refusal: &Refusal) -> String {
-    let hint = refusal
-        .hint(&str::to_owned)
-        .map(|hint| format!(" | {hint}"))
-        .unwrap_or_default();
-    format!("{refusal}{hint}")
+    let hints = refusal.hints(&str::to_owned).into_iter();
+    let hints: String = hints.map(|hint| format!(" | {hint}")).collect();
+    format!("{refusal}{hints}")
 }
 
 fn compare(title: &str, found: Result<Plan, Vec<Refusal>>, expected: &str) {
@@ -163,7 +162,7 @@ type Change = fn(&mut World);
 
 const NONE: Change = |_| {};
 
-/// Title, change of the world, components, from, to, reason, and the expected result.
+/// The columns: title, change of the read model, components, source, target, reason, expected result.
 type Promotion = (
     &'static str,
     Change,
@@ -211,7 +210,7 @@ fn promotions() {
             "dev",
             "prod",
             "why",
-            "the pipeline has no path from dev to prod | the paths from dev lead to staging; --skip-path with --reason overrides this",
+            "the pipeline has no path from dev to prod | the paths from dev lead to staging | to do it without a path: add --skip-path --reason TEXT",
         ),
         (
             "from the last",
@@ -220,7 +219,7 @@ fn promotions() {
             "prod",
             "dev",
             "",
-            "the pipeline has no path from prod to dev | no path starts at prod; --skip-path with --reason overrides this",
+            "the pipeline has no path from prod to dev | no path starts at prod | to do it without a path: add --skip-path --reason TEXT",
         ),
         (
             "past a path that is skipped",
@@ -247,7 +246,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "search is not deployed in dev | to deploy it there: bowline deploy search --environment dev",
+            "search is not deployed in dev | to deploy it there: bowline deploy search -e dev",
         ),
         (
             "an unknown environment",
@@ -267,7 +266,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "cart is not ready in dev: crashes (Degraded) | wait until it is ready; --unready promotes a release that is not ready",
+            "cart is not ready in dev: crashes (Degraded) | wait until it is ready, then repeat the command | to promote it although it is not ready: add --unready",
         ),
         (
             "not seen by the controller",
@@ -315,7 +314,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "cart in staging is held at cart-2 (bob, INC-42, until 2026-01-07T00:00:00Z) | bowline unpin cart --environment staging",
+            "cart in staging is held at cart-2 (bob, INC-42, until 2026-01-07T00:00:00Z) | bowline unpin cart -e staging",
         ),
         (
             "a hold past its end",
@@ -360,7 +359,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "Argo CD owns cart in staging and would revert a change made here | change it in git: bowline --repo DIR deploy cart --environment staging --release cart-3",
+            "Argo CD owns cart in staging and would revert a change made here | change it in git: bowline --repo DIR deploy cart -e staging --release cart-3",
         ),
         (
             "a bad release",
@@ -371,7 +370,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "release cart-3 is marked bad | choose another release; if this one is good: bowline mark good cart-3 --reason TEXT",
+            "release cart-3 is marked bad | choose another release: bowline release list | if cart-3 is good: bowline mark good cart-3 --reason TEXT",
         ),
         (
             "a release that is gone",
@@ -380,7 +379,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "release cart-3 does not exist; known: cart-2, cart-1 | bowline release list lists all releases",
+            "release cart-3 does not exist; known: cart-2, cart-1 | list all releases: bowline release list",
         ),
         (
             "of another component",
@@ -441,7 +440,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed; bowline refuses promotions until you delete the others | decide which one stays, and delete the other: kubectl delete deploymentpipelines.openchoreo.dev NAME, where NAME is default or other",
+            "namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed; bowline refuses promotions until you delete the others | delete all but one of default, other: kubectl delete deploymentpipelines.openchoreo.dev NAME",
         ),
     ];
     for (title, change, components, from, to, reason, expected) in table {
@@ -478,7 +477,7 @@ fn deployments() {
             "staging",
             "cart-1",
             "",
-            "staging is not a first environment of the pipeline | deploy to dev and promote from there; --skip-path with --reason overrides this",
+            "staging is not a first environment of the pipeline | deploy to dev and promote from there | to do it without a path: add --skip-path --reason TEXT",
         ),
         (
             "to another, skipping",
@@ -605,7 +604,7 @@ fn rollbacks() {
             NONE,
             last.clone(),
             true,
-            "cart has no earlier release in staging that was healthy when it was replaced | name the release with --to RELEASE or --to-revision N; bowline history cart --environment staging lists them",
+            "cart has no earlier release in staging that was healthy when it was replaced | choose a release with --to RELEASE, from: bowline history cart -e staging",
         ),
         (
             "after a rollback, to a release before the restored one",
@@ -812,7 +811,7 @@ fn holds() {
     compare(
         "another",
         plan_unpin(held, Some("x")),
-        "cart has no hold x in staging; known: h | name one with --hold ID",
+        "cart has no hold x in staging; known: h | name an existing hold: --hold ID",
     );
     compare(
         "another of none",
@@ -831,7 +830,8 @@ fn holds() {
     );
 }
 
-/// The facts of a plan are true in the world of the plan; after a change, the broken facts are reported.
+/// The facts of a plan are true in the read model of the plan. After a change, the test finds those that are
+/// no longer true.
 #[test]
 fn facts_hold_until_they_do_not() {
     let before = world(NONE);
@@ -845,7 +845,7 @@ fn facts_hold_until_they_do_not() {
     let plan = promote::plan(&before, &command, &asked("")).unwrap();
     let change = &plan.changes[0];
     let broken = |world: &World| -> Vec<&'static str> {
-        // The effective release changes with the ReleasePin; its own test is that of an ended hold.
+        // The effective release changes together with the ReleasePin. Another test covers the end of a hold.
         let others = facts::of(change).filter(|fact| !matches!(fact, PinFact::Effective { .. }));
         let broken = others.filter(|fact| !fact.holds(world, now()));
         broken
@@ -864,7 +864,7 @@ fn facts_hold_until_they_do_not() {
     };
     let table: &[(Change, &[&str])] = &[
         (NONE, &[]),
-        // A status write does not make the plan stale.
+        // A write of the status changes no fact.
         (
             |world| {
                 world.pins(Event::Applied(pin(
@@ -1028,7 +1028,7 @@ fn two_places_of_one_name_are_told_apart() {
     let refusal = deploy::plan(&world, &command, &asked("")).unwrap_err();
     let words = told(&refusal);
     assert!(
-        words.starts_with("ReleasePin cart-x-dev belongs to cart in x-dev | "),
+        words.starts_with("the name cart-x-dev is taken: it is the ReleasePin of cart in x-dev | "),
         "{words}"
     );
     assert!(refusal.is_rule());

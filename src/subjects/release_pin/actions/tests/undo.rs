@@ -1,10 +1,10 @@
-//! Plans that reverse the last action.
+//! Tests of the plans of undo.
 
 use super::*;
 use crate::api::bowline::audit::AuditEntry;
 use crate::subjects::release_pin::actions::undo::{self, Undo};
 
-/// An entry of the ReleasePin of cart in an environment, at a revision.
+/// Returns an audit entry of the ReleasePin of cart in an environment, for one revision.
 fn entry(environment: &str, revision: i64, to: &str, extra: Value) -> AuditEntry {
     let mut spec = json!({
         "subject": {
@@ -77,7 +77,7 @@ fn undoing() {
                 world.releases(Event::Applied(release("cart-1", "cart", 1, mark)));
             },
             vec![entry("staging", 2, "cart-1", json!({}))],
-            "release cart-1 is marked bad | choose another release; if this one is good: bowline mark good cart-1 --reason TEXT",
+            "release cart-1 is marked bad | choose another release: bowline release list | if cart-1 is good: bowline mark good cart-1 --reason TEXT",
         ),
         (
             "a move of a pin that git owns",
@@ -87,7 +87,7 @@ fn undoing() {
                 world.pins(Event::Applied(pin("cart", "staging", "cart-2", owned)));
             },
             vec![entry("staging", 2, "cart-1", json!({}))],
-            "Argo CD owns cart in staging and would revert a change made here | change it in git: bowline --repo DIR deploy cart --environment staging --release cart-1",
+            "Argo CD owns cart in staging and would revert a change made here | change it in git: bowline --repo DIR deploy cart -e staging --release cart-1",
         ),
         (
             "what made the pin",
@@ -96,7 +96,7 @@ fn undoing() {
                 world.pins(Event::Applied(pin("cart", "staging", "cart-2", first)));
             },
             vec![],
-            "the last action was the first deployment of cart in staging: there is no earlier state | to remove it: bowline delete releasepins.openchoreo.dev cart-staging",
+            "the last action was the first deployment of cart in staging: there is no earlier state | to remove the deployment: bowline delete releasepins.openchoreo.dev cart-staging",
         ),
         (
             "what nobody recorded",
@@ -116,7 +116,7 @@ fn undoing() {
                     json!({"subject": {"uid": "another pin"}}),
                 ),
             ],
-            "revision 2 of cart in staging is not recorded | bowline history cart --environment staging lists the revisions; rollback --to RELEASE chooses one",
+            "revision 2 of cart in staging is not recorded | choose a release with --to RELEASE, from: bowline history cart -e staging",
         ),
     ];
     for (title, change, entries, expected) in table {

@@ -1,4 +1,4 @@
-//! Compares the trailers of a commit with its changes of releases: created, marked, changed or removed.
+//! Compares the trailers of a commit with the releases that it adds, marks, changes or removes.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::engine::audit::{Severity, Verdict as Findings};
 use crate::git::log::Commit;
 use crate::gitops::tree::{Trailers, is_a};
 
-/// A change of a release in a commit.
+/// What a commit does to a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deed {
     Made,
@@ -35,10 +35,10 @@ impl Deed {
     }
 }
 
-/// A release on one side of a commit.
+/// A release in the files before or after a commit.
 #[derive(Clone, Debug)]
 struct Stated {
-    /// The namespace as the file has it, and the name.
+    /// The namespace as it is in the file, and the name.
     key: (String, String),
     component: String,
     mark: Option<Verdict>,
@@ -61,15 +61,15 @@ fn stated(object: &Value) -> Option<Stated> {
     })
 }
 
-/// Reports the differences between the trailers of a commit and its changes of releases.
+/// Adds a finding for each difference between the trailers of a commit and its changes of releases.
 pub(super) fn judge(
     findings: &mut Findings,
     commit: &Commit,
     facts: &Facts,
     is_asked: &dyn Fn(&str) -> bool,
 ) {
-    // If this clone does not have the parents of a commit, the commit seems to make every mark in
-    // its files.
+    // If this clone does not have the parents of a commit, the commit seems to add all its files, with all
+    // marks.
     if facts.cut.contains(&commit.id) {
         return;
     }
@@ -91,8 +91,8 @@ pub(super) fn judge(
     }
 }
 
-/// Lists the changes of releases that the trailers of a commit name, each as component, release and
-/// change. A removal names no release.
+/// Returns the changes of releases that the trailers of a commit name: component, release, change. For a
+/// removal, the trailers name no release.
 fn said(commit: &Commit) -> Vec<(String, Option<String>, Deed)> {
     let said = Trailers::read(commit).into_iter();
     let read = said.filter_map(|said| {
@@ -108,7 +108,7 @@ fn said(commit: &Commit) -> Vec<(String, Option<String>, Deed)> {
     read.collect()
 }
 
-/// Lists the changes of releases in a commit, each as component, release and change.
+/// Returns the changes of releases in the files of a commit: component, release, change.
 fn deeds(before: &[Stated], after: &[Stated]) -> Vec<(String, String, Deed)> {
     let by_name = |side: &[Stated]| -> BTreeMap<(String, String), Stated> {
         let side = side.iter();
@@ -143,7 +143,7 @@ fn deeds(before: &[Stated], after: &[Stated]) -> Vec<(String, String, Deed)> {
     found
 }
 
-/// Returns the differences between the trailers and the changes of a commit, by component.
+/// Returns the differences between the trailers and the changes of a commit, as texts by component.
 fn disagreements(
     said: &[(String, Option<String>, Deed)],
     done: &[(String, String, Deed)],
@@ -155,7 +155,7 @@ fn disagreements(
     let mut found = Vec::new();
     for own in done {
         let (component, release, deed) = own;
-        // A deploy may create its release without a trailer of its own for that.
+        // The commit of a deploy may add its release without a trailer for it.
         if *deed != Deed::Made && !said.iter().any(|said| agree(said, own)) {
             let what = format!(
                 "the commit {} {release}, but its trailers do not name this",

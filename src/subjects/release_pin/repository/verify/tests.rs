@@ -50,7 +50,8 @@ fn change(commit: &Arc<Commit>, before: Option<&str>, after: &str) -> Change {
     }
 }
 
-/// Every blob is a ReleasePin that names the release of the same name; the clone has no blob `lost`.
+/// Returns facts for blobs `a`, `b` and `c`. Each contains a ReleasePin that names the release of the same
+/// name. The clone does not have a blob `lost`.
 fn facts(cut: bool) -> Facts {
     let pin = |release: &str| json!({"apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin", "spec": spec(release)});
     let blobs = ["a", "b", "c"].map(|name| (name.to_owned(), Some(vec![pin(name)])));
@@ -70,7 +71,7 @@ fn trailers(component: &str, from: &str, to: &str) -> String {
     )
 }
 
-/// Returns the findings of a log with one commit.
+/// Returns the findings about a log with one commit.
 fn found(
     trailers: &str,
     (old, blob): (Option<&str>, Option<&str>),
@@ -109,7 +110,7 @@ fn trailers_are_compared_with_the_change_of_their_commit() {
             moved,
             Some((Warning, "edited by hand by Ana")),
         ),
-        // The creation of a ReleasePin is not reported as a manual edit.
+        // A ReleasePin that is created by hand causes no finding.
         (String::new(), (None, Some("a")), None),
         (
             trailers("cart", "a", "c"),
@@ -134,7 +135,7 @@ fn trailers_are_compared_with_the_change_of_their_commit() {
             (Some("a"), None),
             Some((Tampered, "the effective release is b, and it is nothing")),
         ),
-        // A commit that changes no file, and one that does not change the ReleasePin.
+        // The first commit changes no file; the second changes other files.
         (
             trailers("cart", "a", "b"),
             (None, None),
@@ -145,7 +146,7 @@ fn trailers_are_compared_with_the_change_of_their_commit() {
             (Some("a"), Some("a")),
             Some((Tampered, "a change of this ReleasePin that it did not make")),
         ),
-        // A blob that the clone does not have.
+        // The clone does not have the blob `lost`.
         (
             trailers("cart", "a", "b"),
             (Some("lost"), Some("b")),
@@ -182,12 +183,12 @@ fn trailers_are_compared_with_the_change_of_their_commit() {
 
 #[test]
 fn the_oldest_commit_of_a_shallow_clone_is_not_known() {
-    // Git lists the whole tree of such a commit as added.
+    // For a commit without parents, git lists all files as added.
     for (said, after, tampered) in [
         (trailers("cart", "a", "b"), "b", false),
         (trailers("mail", "a", "b"), "b", false),
         (String::new(), "b", false),
-        // The files after the commit are known.
+        // The files after the commit are known even if its parents are not.
         (trailers("cart", "a", "c"), "b", true),
     ] {
         let found = found(&said, (None, Some(after)), true);
@@ -273,7 +274,7 @@ fn marks_and_removals_of_releases_are_compared_with_the_trailers_of_every_commit
             vec![plain()],
             "its trailers say that it removed releases, but the commit does not",
         ),
-        // A commit that names another action.
+        // The trailers name another action than the change.
         (
             said("Promote", promotes),
             vec![bad()],
@@ -298,9 +299,9 @@ fn marks_and_removals_of_releases_are_compared_with_the_trailers_of_every_commit
             vec![release("cart-1", None, "b")],
             "the commit changed cart-1, but its trailers do not name this",
         ),
-        // A deploy makes the release that it needs.
+        // A deploy adds the release that it needs.
         (said("Deploy", promotes), vec![], vec![plain()], ""),
-        // An action without a component.
+        // The trailers name an action, but no component.
         (
             "Bowline-Operation: x\nBowline-Action: Collect".to_owned(),
             vec![plain()],
@@ -398,7 +399,7 @@ fn an_action_is_compared_with_the_change_of_the_holds() {
             "removes or changes the hold of ana",
         ),
         (&["Undo"], held(&[&ana]), pin("b", &[&tom]), ""),
-        // A squash.
+        // A squashed commit.
         (&["Unpin", "Promote"], held(&[&ana]), pin("b", &[]), ""),
         (
             &[""],
@@ -435,7 +436,8 @@ fn a_removal_and_a_creation_after_it_are_reported() {
                 ),
             ],
         ),
-        // The trailers of a promotion do not explain a removal, also not that of the same ReleasePin.
+        // The trailers of a promotion do not explain that the commit removes a ReleasePin, not even the
+        // promoted one.
         (
             &promote,
             [

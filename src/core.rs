@@ -1,0 +1,20 @@
+//! The parts of bowline that its front ends and its controllers share. The package `bowline` documents the modules.
+
+pub mod api;
+pub mod child;
+pub mod connect;
+pub mod engine;
+pub mod fixture;
+pub mod git;
+pub mod gitops;
+pub mod render;
+pub mod resolve;
+pub mod small_file;
+pub mod subjects;
+pub mod text;
+
+/// This static is in the library and not in `main.rs`, so that tests and benchmarks use the same allocator as
+/// users.
+#[cfg(not(target_env = "msvc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
