@@ -247,7 +247,7 @@ impl Service<'_> {
                         committed,
                     } => {
                         confirmed.files = Some(Arc::new(proposal));
-                        Outcome::Committed(Box::new(committed))
+                        Outcome::Committed(committed)
                     }
                 }
             }
