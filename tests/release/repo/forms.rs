@@ -421,7 +421,7 @@ fn a_release_pin_that_cannot_be_read_is_not_written_once_more() {
     shop.write("elsewhere/of-production.yaml", &broken);
     shop.commit("something beside it");
     let head = shop.head();
-    let words = "elsewhere/of-production.yaml may have ReleasePin cart-prod already";
+    let words = "cannot add ReleasePin cart-prod: elsewhere/of-production.yaml may contain it";
     shop.ends(PROMOTE, 5, words);
     assert_eq!((shop.head(), shop.status()), (head, String::new()));
 }

@@ -26,13 +26,13 @@ fn a_pin_is_not_written_where_it_is_not_seen() {
     let broken = pin("cart", "staging", "cart-1") + "---\nkind: ConfigMap\nmode: 0644\n";
     shop.write("pins/staging/cart.yaml", &broken);
     shop.commit("something beside it");
-    let words = "pins/staging/cart.yaml may have ReleasePin cart-staging already";
+    let words = "cannot add ReleasePin cart-staging: pins/staging/cart.yaml may contain it";
     refused(&shop, PROMOTE, 5, words);
     refused(
         &shop,
         "deploy cart -e staging --release cart-3 --skip-path --reason x",
         5,
-        "hint: bowline check says",
+        "hint: list the problems of the file: bowline check",
     );
     // The target file is a patch of a kustomization.
     shop.git("rm -q pins/staging/cart.yaml");

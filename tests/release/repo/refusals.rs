@@ -18,7 +18,7 @@ fn a_work_tree_that_is_not_ready_is_refused_with_a_hint() {
     );
     assert!(
         ran.err
-            .contains("hint: git diff HEAD -- pins/staging/cart.yaml"),
+            .contains("hint: look at the changes: git diff HEAD -- pins/staging/cart.yaml"),
         "{}",
         ran.err
     );
