@@ -48,7 +48,9 @@ mod version;
 
 // `crate::engine` is the engine in every package.
 use bowline_controllers as controllers;
-use bowline_core::{api, connect, engine, fixture, git, gitops, resolve, subjects, text};
+#[cfg(test)]
+use bowline_core::fixture;
+use bowline_core::{api, connect, engine, git, gitops, resolve, subjects, text};
 
 use std::ffi::OsString;
 use std::io::Write;

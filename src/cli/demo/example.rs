@@ -1,11 +1,11 @@
 //! The example of deploy/examples, and the definitions of its releases.
 
+use bowline_core::fixture;
 use kube::Client;
 use serde_json::{Value, json};
 
 use crate::api::{Definitions, labels};
 use crate::connect::explain;
-use crate::fixture;
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
 
 /// The files of deploy/examples, compiled into the program.
