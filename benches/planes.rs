@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use bowline::api::{DataPlane, Environment, RenderedRelease};
 use bowline::connect::DataPlanes;
-use bowline::controllers::rendered::{self, Settings, Ways};
+use bowline::controllers::rendered::{self, DataPlaneOptions, Settings};
 use bowline::controllers::{Context, all};
 use bowline::resolve::git::{self, Git};
 use futures::{StreamExt, TryStreamExt};
@@ -166,12 +166,12 @@ impl Bench {
         });
         let far = Client::new(gate, "default");
         let contexts = BTreeMap::from([("far".to_owned(), far)]);
-        let ways = Ways {
+        let ways = DataPlaneOptions {
             settings: Settings {
                 deadline: DEADLINE,
                 ..Settings::default()
             },
-            ..Ways::new(DataPlanes::given(self.client.clone(), false, contexts))
+            ..DataPlaneOptions::new(DataPlanes::given(self.client.clone(), false, contexts))
         };
         let context = Arc::new(Context::new(
             self.client.clone(),

@@ -19,7 +19,7 @@ use bowline::tui::jump::Jump;
 use bowline::tui::keymap::Keymap;
 use bowline::tui::model::{Event as Happened, Look, Model, TargetInfo};
 use bowline::tui::pen::UNICODE;
-use bowline::tui::roster::{Kind, Roster, Sort};
+use bowline::tui::roster::{Kind, RowSet, Sort};
 use bowline::tui::theme::Theme;
 use bowline::tui::update::update;
 use bowline::tui::view::view;
@@ -149,7 +149,7 @@ fn milliseconds(begun: Instant) -> f64 {
 
 /// Measures building all rows, handling an event, and building the rows of one screen.
 fn rows(world: &mut World, components: usize, rounds: usize) {
-    let mut roster = Roster::new(Kind::Components, Some("shop"), "ana");
+    let mut roster = RowSet::new(Kind::Components, Some("shop"), "ana");
     let begun = Instant::now();
     roster.rebuild(world, now());
     let rebuilt = milliseconds(begun);
@@ -183,7 +183,7 @@ fn rows(world: &mut World, components: usize, rounds: usize) {
 
 /// Measures filters that are typed letter by letter, and filters that are set as a whole.
 fn filter(world: &World, components: usize) {
-    let mut roster = Roster::new(Kind::Components, Some("shop"), "ana");
+    let mut roster = RowSet::new(Kind::Components, Some("shop"), "ana");
     roster.rebuild(world, now());
     for text in [
         "checkout-api",

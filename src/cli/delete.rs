@@ -76,7 +76,7 @@ enum Cascade {
 }
 
 /// An object to delete.
-struct Condemned {
+struct ToDelete {
     place: TargetObject,
     uid: Option<String>,
     origin: Option<String>,
@@ -84,7 +84,7 @@ struct Condemned {
     production: Option<String>,
 }
 
-impl Condemned {
+impl ToDelete {
     fn error(&self, error: Error) -> Error {
         match &self.origin {
             Some(origin) => manifests::at(origin, error),
@@ -226,9 +226,9 @@ async fn look(
     place: TargetObject,
     origin: Option<String>,
     address: &Address,
-) -> Result<Option<Condemned>, Error> {
+) -> Result<Option<ToDelete>, Error> {
     let found = place.objects.get_metadata_opt(&place.name).await;
-    let mut object = Condemned {
+    let mut object = ToDelete {
         place,
         uid: None,
         origin,
@@ -259,7 +259,7 @@ async fn look(
     }
 }
 
-async fn delete(arguments: &Arguments, object: &Condemned) -> Result<(), Error> {
+async fn delete(arguments: &Arguments, object: &ToDelete) -> Result<(), Error> {
     let parameters = DeleteParams {
         dry_run: arguments.dry_run,
         propagation_policy: Some(match arguments.cascade {
@@ -287,8 +287,8 @@ async fn delete(arguments: &Arguments, object: &Condemned) -> Result<(), Error> 
     }
 }
 
-async fn wait(gone: Vec<Condemned>, cleanups: Vec<Cleanup>) -> Result<(), Error> {
-    for Condemned { place, uid, .. } in gone {
+async fn wait(gone: Vec<ToDelete>, cleanups: Vec<Cleanup>) -> Result<(), Error> {
+    for ToDelete { place, uid, .. } in gone {
         let uid = uid.unwrap_or_default();
         await_condition(place.objects, &place.name, conditions::is_deleted(&uid)).await?;
     }
@@ -307,7 +307,7 @@ type Cleanup = (Api<RenderedRelease>, String, String);
 async fn cleanups(
     arguments: &Arguments,
     connection: &Connection,
-    condemned: &[Condemned],
+    condemned: &[ToDelete],
 ) -> Result<Vec<Cleanup>, Error> {
     if !matches!(connection.target, Target::Embedded { .. }) || condemned.is_empty() {
         return Ok(Vec::new());
@@ -401,7 +401,7 @@ async fn production(
 }
 
 /// Asks for confirmation on a terminal. Without a terminal, a deletion that affects production is refused.
-fn confirm_all(condemned: &[Condemned], connection: &Connection) -> Result<(), Error> {
+fn confirm_all(condemned: &[ToDelete], connection: &Connection) -> Result<(), Error> {
     let production = condemned
         .iter()
         .find_map(|object| object.production.as_deref());
@@ -410,7 +410,7 @@ fn confirm_all(condemned: &[Condemned], connection: &Connection) -> Result<(), E
         ..Confirmation::of_production(production)
     };
     let mut shown = String::new();
-    for Condemned { place, .. } in condemned {
+    for ToDelete { place, .. } in condemned {
         let namespace = place.namespace.iter();
         let namespace = namespace.map(|namespace| format!(" in {namespace}"));
         shown += &format!("{}{}\n", place.label(), namespace.collect::<String>());

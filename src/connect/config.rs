@@ -81,7 +81,7 @@ pub struct Directory {
 /// The error for an invalid configuration file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", file.display())]
-pub struct NoConfig {
+pub struct ConfigError {
     /// The path of the configuration file.
     pub file: PathBuf,
     /// The problem, with its position in the file.
@@ -91,7 +91,7 @@ pub struct NoConfig {
 impl Config {
     /// Reads the configuration file in a directory. The configuration is empty if the directory is None or
     /// the file does not exist.
-    pub fn read(directory: Option<&Path>) -> Result<Self, NoConfig> {
+    pub fn read(directory: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(file) = directory.map(|directory| directory.join(FILE)) else {
             return Ok(Self::default());
         };
@@ -100,7 +100,7 @@ impl Config {
             Ok(None) => return Ok(Self::default()),
             Err(error) => {
                 let why = error.to_string();
-                return Err(NoConfig { file, why });
+                return Err(ConfigError { file, why });
             }
         };
         match toml::from_str(&text) {
@@ -109,7 +109,7 @@ impl Config {
                 text,
                 ..config
             }),
-            Err(error) => Err(NoConfig {
+            Err(error) => Err(ConfigError {
                 file,
                 why: error.to_string().trim_end().to_owned(),
             }),
@@ -179,7 +179,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Config, NoConfig> {
+    fn read(text: &str) -> Result<Config, ConfigError> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), text).unwrap();
         Config::read(Some(folder.path()))

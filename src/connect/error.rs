@@ -9,7 +9,7 @@ use kube::core::Status;
 use kube_embedded::OpenError;
 
 use super::answer::BadAnswer;
-use super::config::NoConfig;
+use super::config::ConfigError;
 use super::{BadSetting, DeadlineExceeded};
 use crate::api::names;
 use crate::git::GitError;
@@ -27,7 +27,7 @@ pub enum Error {
         known: Vec<String>,
     },
     #[error(transparent)]
-    Config(#[from] NoConfig),
+    Config(#[from] ConfigError),
     /// The kubeconfig has contexts, but none of them is the current one.
     #[error("the kubeconfig has no current context")]
     NoCurrentContext,

@@ -45,7 +45,7 @@ pub use address::Address;
 pub use deadline::{DeadlineExceeded, Deadlines};
 pub use error::{Error, Failure, explain, failure};
 pub use planes::{DataPlanes, Version};
-pub use readonly::{Bars, only_reads};
+pub use readonly::{WriteGuard, only_reads};
 pub use repository::{LeftOut, NotFollowed, Repository};
 pub use settings::BadSetting;
 pub use store_waits::StoreWaits;
@@ -183,7 +183,7 @@ pub struct Connection {
     pub component: Option<String>,
     /// The work tree; None if the target is not a repository.
     pub repository: Option<Repository>,
-    bars: Bars,
+    bars: WriteGuard,
     /// A client that also sends writes on a protected context. Only plans that the user has confirmed use it.
     /// None if the context is not protected.
     unbarred: Option<kube::Client>,
@@ -199,7 +199,7 @@ impl Connection {
             readonly: None,
             component: None,
             repository: None,
-            bars: Bars::fixed(None),
+            bars: WriteGuard::fixed(None),
             unbarred: None,
         }
     }
@@ -259,7 +259,7 @@ impl Connection {
             Some(client) => Self {
                 client: client.clone(),
                 readonly: None,
-                bars: Bars::default(),
+                bars: WriteGuard::default(),
                 unbarred: None,
                 ..self.clone()
             },
@@ -442,9 +442,9 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
     let protected = context.filter(|name| config.is_protected(name));
     let bars = match (readonly.or(configured), protected) {
         // A guard because of --readonly or `readonly = true` stays until the program ends.
-        (Some(why), _) => Bars::fixed(Some(why)),
-        (None, Some(name)) => Bars::protected(format!("context {name} is protected")),
-        (None, None) => Bars::default(),
+        (Some(why), _) => WriteGuard::fixed(Some(why)),
+        (None, Some(name)) => WriteGuard::protected(format!("context {name} is protected")),
+        (None, None) => WriteGuard::default(),
     };
     let component = config
         .component(environment.working_dir.as_deref(), context)
@@ -596,7 +596,7 @@ async fn cluster(
     name: &str,
     options: &Options,
     environment: &Environment,
-    bars: &Bars,
+    bars: &WriteGuard,
 ) -> Result<(kube::Client, Option<kube::Client>, String), Error> {
     let deadlines = deadlines(options);
     // The retry policy of the library is off, because it would also repeat writes; the module `retry` repeats
@@ -656,7 +656,7 @@ async fn cluster(
         let client = guarded(service.clone(), &namespace, bars, deadlines);
         client.with_valid_until(valid_until)
     };
-    let unbarred = bars.is_protected().then(|| client(Bars::default()));
+    let unbarred = bars.is_protected().then(|| client(WriteGuard::default()));
     Ok((client(bars.clone()), unbarred, namespace))
 }
 
@@ -674,11 +674,16 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    guarded(backend, namespace, Bars::fixed(readonly), deadlines)
+    guarded(backend, namespace, WriteGuard::fixed(readonly), deadlines)
 }
 
 /// Creates a client like [`guard`], with a given read-only guard.
-fn guarded<S, B>(backend: S, namespace: &str, bars: Bars, deadlines: Deadlines) -> kube::Client
+fn guarded<S, B>(
+    backend: S,
+    namespace: &str,
+    bars: WriteGuard,
+    deadlines: Deadlines,
+) -> kube::Client
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send + 'static,

@@ -18,11 +18,11 @@ pub struct DataPlanes {
     own: Client,
     is_embedded: bool,
     contexts: Contexts,
-    around: Option<Around>,
+    around: Option<ClientWrapper>,
 }
 
 /// A function that wraps each client, for example with a fence.
-type Around = Arc<dyn Fn(&Client) -> Client + Send + Sync>;
+type ClientWrapper = Arc<dyn Fn(&Client) -> Client + Send + Sync>;
 
 /// The mtime and the size of each kubeconfig file that the connection to a data plane uses. None for a file
 /// that does not exist.

@@ -87,7 +87,7 @@ fn is_own_review(segments: &[&str]) -> bool {
 /// The state of the read-only guard: whether it sends writes, and the reason if it does not. Clones share the
 /// state.
 #[derive(Clone, Debug, Default)]
-pub struct Bars {
+pub struct WriteGuard {
     why: Option<Arc<str>>,
     /// The time until which the user allows writes on a protected context; the inner None means that writes
     /// are not allowed now. The outer None means that the user cannot allow writes.
@@ -102,7 +102,7 @@ struct Until {
     clock: SystemTime,
 }
 
-impl Bars {
+impl WriteGuard {
     /// Returns a guard that never changes. With a reason it sends only reads, without a reason everything.
     pub fn fixed(why: Option<String>) -> Self {
         Self {
@@ -161,7 +161,7 @@ impl Bars {
 /// requests.
 #[derive(Clone)]
 pub(super) struct ReadOnly<S> {
-    pub(super) bars: Bars,
+    pub(super) bars: WriteGuard,
     pub(super) inner: S,
 }
 
@@ -419,13 +419,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_what_is_protected_is_lifted_and_only_for_a_while() {
         let minute = Duration::from_secs(60);
-        let never = Bars::fixed(Some("--readonly was given".to_owned()));
-        let protected = || Bars::protected("it is protected".to_owned());
+        let never = WriteGuard::fixed(Some("--readonly was given".to_owned()));
+        let protected = || WriteGuard::protected("it is protected".to_owned());
         // Each row: the guard, the duration for which writes are allowed, the time that passes, and whether a
         // write is sent.
         for (bars, armed, later, passes) in [
-            (Bars::default(), None, Duration::ZERO, PASS),
-            (Bars::fixed(None), None, Duration::ZERO, PASS),
+            (WriteGuard::default(), None, Duration::ZERO, PASS),
+            (WriteGuard::fixed(None), None, Duration::ZERO, PASS),
             (never.clone(), None, Duration::ZERO, STOP),
             (never.clone(), Some(minute), Duration::ZERO, STOP),
             (protected(), None, Duration::ZERO, STOP),

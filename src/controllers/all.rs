@@ -12,7 +12,7 @@ use kube::core::ApiResource;
 use kube::{Client, Resource};
 use tokio::task::JoinSet;
 
-use super::rendered::{self, Ways};
+use super::rendered::{self, DataPlaneOptions};
 use super::{Context, component, pin, pipeline, release, retention};
 use crate::api::{
     Component, ComponentEnvSnapshot, DataPlane, DeploymentPipeline, Environment, Release,
@@ -88,7 +88,7 @@ pub fn all(planes: DataPlanes) -> Vec<Loop> {
         // The renderedrelease controller needs only its own kind: it must still delete workloads after the
         // other kinds are deleted.
         Loop::new("renderedrelease", move |context, stop| {
-            rendered::run(context, Ways::new(planes.clone()), stop)
+            rendered::run(context, DataPlaneOptions::new(planes.clone()), stop)
         })
         .needing::<RenderedRelease>(),
     ]

@@ -27,7 +27,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Creates the resources of a component, and applies the patches of its addons.
 pub(super) fn make(blueprint: &Blueprint<'_>, notes: &mut Notes) -> Vec<Made> {
-    let mut workshop = Workshop {
+    let mut workshop = Renderer {
         budget: Budget::new(STEPS, DEADLINE).with_output(BYTES),
         bytes: 0,
         made: Vec::new(),
@@ -50,13 +50,13 @@ pub(super) fn make(blueprint: &Blueprint<'_>, notes: &mut Notes) -> Vec<Made> {
     workshop.made
 }
 
-struct Workshop {
+struct Renderer {
     budget: Budget,
     bytes: usize,
     made: Vec<Made>,
 }
 
-impl Workshop {
+impl Renderer {
     fn create(
         &mut self,
         owner: &Definition,

@@ -1,7 +1,7 @@
 //! A list of rows that a screen replaces as a whole, for example lines of a log, audit entries,
 //! contexts.
 //!
-//! Use it for short lists and for lists that are read once. Use a [`super::roster::Roster`] for
+//! Use it for short lists and for lists that are read once. Use a [`super::roster::RowSet`] for
 //! rows that watches change one by one.
 
 use std::cell::Cell;

@@ -27,7 +27,7 @@ use super::terminal::{OpenError, Terminal};
 use super::tour;
 use super::update::{say, update};
 use super::view::view_noting;
-use super::visible::{self, Glimpse};
+use super::visible::{self, FrameInputs};
 use crate::connect::{
     self, Address, Connection, DataPlanes, Environment, Options, StoreWaits, Target,
 };
@@ -240,7 +240,7 @@ struct Loop {
     git: Git,
     connecting: Option<Connecting>,
     /// The visible parts of the last frame; None before the first frame.
-    drawn: Option<Glimpse>,
+    drawn: Option<FrameInputs>,
 }
 
 /// A connection to another target: in progress, or ready and waiting for the user. Dropping it

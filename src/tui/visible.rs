@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::model::{Model, Notice};
-use super::roster::{Kind, Roster};
+use super::roster::{Kind, RowSet};
 use super::screens::{Scene, Screen};
 use super::theme::Role;
 use crate::engine::world::feed::Touched;
@@ -19,7 +19,7 @@ use crate::subjects::release_pin::matrix::Columns;
 /// The parts of the last frame that can change with any object, even with one that has no visible
 /// row.
 #[derive(Debug, PartialEq)]
-pub struct Glimpse {
+pub struct FrameInputs {
     sources: Vec<Freshness>,
     notice: Option<Notice>,
     /// The titles of the open screens.
@@ -40,9 +40,9 @@ struct Rows {
 }
 
 /// Returns the parts of the current frame that any object can change.
-pub fn glimpse(model: &Model, world: &World) -> Glimpse {
+pub fn glimpse(model: &Model, world: &World) -> FrameInputs {
     let trail = model.stack.iter().map(Screen::title);
-    Glimpse {
+    FrameInputs {
         sources: world
             .sources()
             .map(|source| world.freshness(source).clone())
@@ -91,7 +91,7 @@ pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
 
 /// Returns the rows of the front screen and the position of its first visible row; None if the
 /// screen is not a matrix or a list.
-fn window(model: &Model) -> Option<(&Roster, usize)> {
+fn window(model: &Model) -> Option<(&RowSet, usize)> {
     match model.front() {
         Screen::Matrix(matrix) => Some((matrix.roster()?, matrix.first())),
         Screen::List(list) => Some((list.roster(), list.first())),
@@ -100,7 +100,7 @@ fn window(model: &Model) -> Option<(&Roster, usize)> {
 }
 
 /// Returns the keys of the visible rows, and possibly of some rows below them.
-fn seen(model: &Model, roster: &Roster, first: usize) -> Vec<Key> {
+fn seen(model: &Model, roster: &RowSet, first: usize) -> Vec<Key> {
     let rows = roster.window(first, usize::from(model.size.1));
     rows.map(|row| row.key.clone()).collect()
 }

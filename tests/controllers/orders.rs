@@ -14,7 +14,7 @@ use bowline::api::{
 };
 use bowline::connect::DataPlanes;
 use bowline::controllers::all::{self, Loop};
-use bowline::controllers::rendered::{self, Ways};
+use bowline::controllers::rendered::{self, DataPlaneOptions};
 use bowline::controllers::{Context, component, pin, release, retention, simulator};
 use bowline::engine::audit;
 use bowline::render::{Inputs, Library, Rendered, render};
@@ -361,12 +361,12 @@ impl Controllers {
             Loop::new("release", release::run),
             Loop::new("retention", retention::run),
             Loop::new("renderedrelease", move |context, stop| {
-                let ways = Ways {
+                let ways = DataPlaneOptions {
                     simulator: simulator::Settings {
                         step: STEP,
                         ..simulator::Settings::default()
                     },
-                    ..Ways::new(planes.clone())
+                    ..DataPlaneOptions::new(planes.clone())
                 };
                 rendered::run(context, ways, stop)
             }),

@@ -1,7 +1,7 @@
 //! The label selectors and field selectors of requests: parsing, with the errors of kube-apiserver, and
 //! matching.
 
-use kube_values::selector::{Mistake, MistakeKind, Selector};
+use kube_values::selector::{MistakeKind, Selector, SelectorError};
 use serde_json::Value;
 
 use super::status::Failure;
@@ -11,7 +11,7 @@ pub fn labels(text: &str) -> Result<Selector, Failure> {
     Selector::parse(text).map_err(|mistake| Failure::bad_request(message(text, mistake)))
 }
 
-fn message(text: &str, Mistake { at, kind }: Mistake) -> String {
+fn message(text: &str, SelectorError { at, kind }: SelectorError) -> String {
     let found = first_token(text.get(at..).unwrap_or_default());
     let why = match kind {
         MistakeKind::End => return format!("found '{found}', expected: ',' or 'end of string'"),

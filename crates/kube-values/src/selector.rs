@@ -57,7 +57,7 @@ pub enum Extent {
 
 /// A syntax error in the text of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct SelectorError {
     /// The offset of the error in the text, in bytes.
     pub at: usize,
     /// The kind of the error.
@@ -101,7 +101,7 @@ pub enum MistakeKind {
 
 impl Selector {
     /// Parses the text of a selector in a request, such as `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
-    pub fn parse(text: &str) -> Result<Self, Mistake> {
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
         match text.trim() {
             "" => Ok(Self::default()),
             _ => Self::parse_at(text, 0, Extent::Whole).map(|(selector, _)| selector),
@@ -109,7 +109,7 @@ impl Selector {
     }
 
     /// Parses a selector that begins at a byte offset. Returns the selector and the offset of its end.
-    pub fn parse_at(text: &str, at: usize, extent: Extent) -> Result<(Self, usize), Mistake> {
+    pub fn parse_at(text: &str, at: usize, extent: Extent) -> Result<(Self, usize), SelectorError> {
         let mut reader = Reader { text, at, extent };
         let requirements = reader.requirements()?;
         Ok((Self { requirements }, reader.at))
@@ -247,11 +247,11 @@ impl<'t> Reader<'t> {
         })
     }
 
-    fn mistake<T>(&self, kind: MistakeKind) -> Result<T, Mistake> {
-        Err(Mistake { at: self.at, kind })
+    fn mistake<T>(&self, kind: MistakeKind) -> Result<T, SelectorError> {
+        Err(SelectorError { at: self.at, kind })
     }
 
-    fn requirements(&mut self) -> Result<Vec<Requirement>, Mistake> {
+    fn requirements(&mut self) -> Result<Vec<Requirement>, SelectorError> {
         let mut found = Vec::new();
         loop {
             self.blanks();
@@ -276,7 +276,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn requirement(&mut self) -> Result<Requirement, Mistake> {
+    fn requirement(&mut self) -> Result<Requirement, SelectorError> {
         let absent = self.eat("!");
         if self.is_whole() {
             self.blanks();
@@ -297,7 +297,7 @@ impl<'t> Reader<'t> {
         Ok(Requirement { name, wanted })
     }
 
-    fn wanted(&mut self, name: &str) -> Result<Wanted, Mistake> {
+    fn wanted(&mut self, name: &str) -> Result<Wanted, SelectorError> {
         let after = self.at;
         self.blanks();
         if self.eat("!=") {
@@ -326,7 +326,7 @@ impl<'t> Reader<'t> {
         Ok(Wanted::Exists)
     }
 
-    fn value(&mut self, name: &str) -> Result<String, Mistake> {
+    fn value(&mut self, name: &str) -> Result<String, SelectorError> {
         self.blanks();
         let value = self.word(&[]).to_owned();
         match self.extent {
@@ -343,7 +343,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn number(&mut self) -> Result<i64, Mistake> {
+    fn number(&mut self) -> Result<i64, SelectorError> {
         self.blanks();
         match self.word(&[]).parse() {
             Ok(number) => Ok(number),
@@ -353,7 +353,7 @@ impl<'t> Reader<'t> {
 
     /// Reads `in (a, b)`. Returns None if the next word is not the operator. For [`Extent::Part`], also
     /// returns None if no list follows the operator.
-    fn set(&mut self, operator: &str, name: &str) -> Result<Option<Vec<String>>, Mistake> {
+    fn set(&mut self, operator: &str, name: &str) -> Result<Option<Vec<String>>, SelectorError> {
         let start = self.at;
         if self.word(&[]) != operator {
             self.at = start;
@@ -409,7 +409,11 @@ mod tests {
             ("a>b", 3, K::Number),
             ("a=b c", 4, K::End),
         ] {
-            assert_eq!(Selector::parse(text), Err(Mistake { at, kind }), "{text}");
+            assert_eq!(
+                Selector::parse(text),
+                Err(SelectorError { at, kind }),
+                "{text}"
+            );
         }
         for text in ["_=b", "a=b/c"] {
             assert!(Selector::parse(text).is_err(), "{text}");

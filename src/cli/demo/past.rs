@@ -10,7 +10,7 @@ use kube_embedded::Clock;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::script::{self, FARES, Fares, PAST};
+use super::script::{self, FARES, PAST, StartHealth};
 use super::stage::{Moved, NAMESPACE, Stage, StageError, When};
 use crate::api::condition::{self, Observation, Status};
 use crate::api::openchoreo::pin::{Outcome, ReleasePinStatus};
@@ -78,22 +78,22 @@ async fn play_one(
     Ok(())
 }
 
-fn fares(component: &str, environment: &str) -> Fares {
+fn fares(component: &str, environment: &str) -> StartHealth {
     let here = FARES.iter();
     let mut here = here.filter(|(of, place, _)| (*of, *place) == (component, environment));
-    here.next().map_or(Fares::Well, |(.., fares)| *fares)
+    here.next().map_or(StartHealth::Well, |(.., fares)| *fares)
 }
 
 /// Builds the status of a ReleasePin from its changes. All changes were successful; the last one has the
 /// given result.
-fn status(moves: &[&(Moved, Timestamp)], fares: Fares) -> ReleasePinStatus {
+fn status(moves: &[&(Moved, Timestamp)], fares: StartHealth) -> ReleasePinStatus {
     let mut status = ReleasePinStatus::default();
     let ends = moves.iter().skip(1).map(|(_, at)| Some(*at));
     for ((moved, since), until) in moves.iter().zip(ends.chain([None])) {
         let is_last = until.is_none();
         let (healthy, why) = match fares {
-            Fares::Rolling(why) if is_last => (None, Some(why)),
-            Fares::Badly(why) if is_last => (Some(false), Some(why)),
+            StartHealth::Rolling(why) if is_last => (None, Some(why)),
+            StartHealth::Badly(why) if is_last => (Some(false), Some(why)),
             _ => (Some(true), None),
         };
         status.record(Outcome {
@@ -110,13 +110,13 @@ fn status(moves: &[&(Moved, Timestamp)], fares: Fares) -> ReleasePinStatus {
         status.applied_release = Some(moved.release.clone());
         status.observed_generation = Some(moved.generation);
         let (ready, reason, message) = match fares {
-            Fares::Well => (
+            StartHealth::Well => (
                 Status::True,
                 condition::RECONCILE_SUCCESS,
                 format!("Release {} successfully applied", moved.release),
             ),
-            Fares::Rolling(why) => (Status::False, condition::PROGRESSING, why.to_owned()),
-            Fares::Badly(why) => (Status::False, condition::DEGRADED, why.to_owned()),
+            StartHealth::Rolling(why) => (Status::False, condition::PROGRESSING, why.to_owned()),
+            StartHealth::Badly(why) => (Status::False, condition::DEGRADED, why.to_owned()),
         };
         let told = Observation {
             type_: condition::READY,

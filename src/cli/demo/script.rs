@@ -36,7 +36,7 @@ pub(super) enum What {
 
 /// The health of a ReleasePin at the start of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fares {
+pub(super) enum StartHealth {
     Well,
     /// The rollout has not ended. Contains the message.
     Rolling(&'static str),
@@ -165,16 +165,16 @@ pub(super) const PAST: &[Deed] = &[
 ];
 
 /// The ReleasePins that are not healthy at the start of the demo.
-pub(super) const FARES: &[(&str, &str, Fares)] = &[
+pub(super) const FARES: &[(&str, &str, StartHealth)] = &[
     (
         FRONTEND,
         DEVELOPMENT,
-        Fares::Rolling("Deployment frontend: 0 of 1 ready"),
+        StartHealth::Rolling("Deployment frontend: 0 of 1 ready"),
     ),
     (
         CHECKOUT,
         EU,
-        Fares::Badly(
+        StartHealth::Badly(
             "Deployment checkout-service: 0 of 1 ready, CrashLoopBackOff: container migrate",
         ),
     ),

@@ -19,12 +19,12 @@ pub(super) enum ReferredObject {
 
 /// The index from objects to ReleasePins, and from ReleasePins to objects.
 #[derive(Default)]
-pub(super) struct Concerns {
+pub(super) struct DependencyIndex {
     pins: HashMap<ReferredObject, BTreeSet<Key>>,
     objects: HashMap<Key, Vec<ReferredObject>>,
 }
 
-impl Concerns {
+impl DependencyIndex {
     /// Replaces the objects that a ReleasePin refers to.
     pub(super) fn note(&mut self, pin: &Key, objects: Vec<ReferredObject>) {
         if self.objects.get(pin) == Some(&objects) {
@@ -74,7 +74,7 @@ mod tests {
     fn a_thing_concerns_the_pins_that_looked_at_it_last() {
         let release = |name: &str| ReferredObject::Release(key(name));
         let dev = ReferredObject::Environment(key("dev"));
-        let mut concerns = Concerns::default();
+        let mut concerns = DependencyIndex::default();
         concerns.note(&key("a-dev"), vec![release("a-1"), dev.clone()]);
         concerns.note(&key("b-dev"), vec![release("b-1"), dev.clone()]);
         assert_eq!(concerns.of(&release("a-1")), [key("a-dev")]);

@@ -56,7 +56,7 @@ use crate::render::Library;
 use crate::subjects::release_pin::claim;
 use crate::subjects::release_pin::kind::KIND;
 use crate::subjects::release_pin::ownership;
-use concerns::{Concerns, ReferredObject};
+use concerns::{DependencyIndex, ReferredObject};
 use make::{Made, Work};
 use rendered::{Row, Summary};
 use status::{Done, Step, Subject, Trouble};
@@ -125,7 +125,7 @@ struct Shared {
     settings: Arc<Table<Settings>>,
     planes: Arc<Table<()>>,
     rendered: Arc<Table<Row>>,
-    concerns: Mutex<Concerns>,
+    concerns: Mutex<DependencyIndex>,
     /// The last render of each ReleasePin.
     made: Mutex<HashMap<Key, Arc<Made>>>,
 }

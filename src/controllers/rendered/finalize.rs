@@ -14,7 +14,7 @@ use super::kinds::{Blind, Kind};
 use super::live::Standing;
 use super::pause;
 use super::plane::Plane;
-use super::prune::{self, Holdings};
+use super::prune::{self, OwnedObjects};
 use super::status::{self, Said};
 use super::{Error, Owner, State, deletion_guard, finalizer, placing};
 use crate::api::RenderedRelease;
@@ -22,7 +22,7 @@ use crate::api::condition::{self, Status};
 use crate::engine::diff::Identity;
 
 /// The reasons why the cleanup of a data plane has not ended.
-pub enum Remains {
+pub enum CleanupState {
     /// No reason: all objects are verified to be gone.
     Nothing,
     /// Objects that are being deleted.
@@ -60,12 +60,12 @@ pub async fn finalize(state: &State, release: Arc<RenderedRelease>) -> Result<Ac
     for plane in placing::claimed_planes(state, &release).await? {
         let remains = match plane {
             Ok(plane) => leave(&plane, &release, &owner).await,
-            Err(why) => Remains::Trouble(vec![why]),
+            Err(why) => CleanupState::Trouble(vec![why]),
         };
         match remains {
-            Remains::Nothing => {}
-            Remains::Objects(left) => objects.extend(left),
-            Remains::Trouble(why) => trouble.extend(why),
+            CleanupState::Nothing => {}
+            CleanupState::Objects(left) => objects.extend(left),
+            CleanupState::Trouble(why) => trouble.extend(why),
         }
     }
     if !trouble.is_empty() {
@@ -112,15 +112,15 @@ async fn say(
 
 /// Deletes all objects of a RenderedRelease in a data plane. Returns the reasons why the cleanup has not
 /// ended.
-pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> Remains {
+pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> CleanupState {
     let _turn = match plane.turn().await {
         Ok(turn) => turn,
         Err(unreachable) => {
             plane.wakes.troubled(&owner.uid, true);
-            return Remains::Trouble(vec![unreachable.to_string()]);
+            return CleanupState::Trouble(vec![unreachable.to_string()]);
         }
     };
-    let Holdings {
+    let OwnedObjects {
         held, blind, kinds, ..
     } = prune::holdings(plane, owner, &kinds(release)).await;
     let doomed = prune::stale(held, &Default::default());
@@ -142,11 +142,11 @@ pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> R
     }
     plane.wakes.troubled(&owner.uid, !trouble.is_empty());
     if !trouble.is_empty() {
-        return Remains::Trouble(trouble);
+        return CleanupState::Trouble(trouble);
     }
     left.extend(inherited(plane, &kinds, release, owner));
     if !left.is_empty() {
-        return Remains::Objects(left);
+        return CleanupState::Objects(left);
     }
     verify(plane, owner, kinds).await
 }
@@ -175,7 +175,7 @@ fn inherited(
 }
 
 /// Lists the remaining objects with requests to the data plane, because a watch may be behind.
-async fn verify(plane: &Plane, owner: &Owner, kinds: Vec<Kind>) -> Remains {
+async fn verify(plane: &Plane, owner: &Owner, kinds: Vec<Kind>) -> CleanupState {
     match prune::confirm(plane, owner, kinds).await {
         Ok(there) => {
             let left: Vec<Identity> = there
@@ -183,10 +183,10 @@ async fn verify(plane: &Plane, owner: &Owner, kinds: Vec<Kind>) -> Remains {
                 .filter(|identity| !prune::is_namespace(identity))
                 .collect();
             match left.is_empty() {
-                true => Remains::Nothing,
-                false => Remains::Objects(left),
+                true => CleanupState::Nothing,
+                false => CleanupState::Objects(left),
             }
         }
-        Err(blind) => Remains::Trouble(blind.iter().map(Blind::to_string).collect()),
+        Err(blind) => CleanupState::Trouble(blind.iter().map(Blind::to_string).collect()),
     }
 }

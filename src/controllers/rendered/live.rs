@@ -25,7 +25,7 @@ pub struct Live {
     pub resource_version: String,
     pub deleting: bool,
     /// The owner that the labels name.
-    pub labelled: Labelled,
+    pub labelled: OwnerLabels,
     /// A hash of the fields that the field manager of the controller owns. None: it owns no field.
     pub applied_fields: Option<String>,
     /// Whether the field manager of the controller wrote the label that names the RenderedRelease.
@@ -43,7 +43,7 @@ pub struct Live {
 
 /// The owner that the labels of an object name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Labelled {
+pub struct OwnerLabels {
     /// Whether the labels say that the controller manages the object.
     pub managed: bool,
     /// The uid of the RenderedRelease.
@@ -360,7 +360,7 @@ impl<'de, const METADATA: bool> Deserialize<'de> for Seen<METADATA> {
             uid: metadata.uid,
             resource_version: metadata.resource_version.clone(),
             deleting: metadata.deletion_timestamp.is_some(),
-            labelled: Labelled {
+            labelled: OwnerLabels {
                 managed: label(labels::MANAGED_BY) == labels::RELEASE_CONTROLLER,
                 uid: label(labels::RELEASE_UID),
                 name: label(labels::RELEASE_NAME),

@@ -56,7 +56,7 @@ pub use plane::Settings;
 const NAME: &str = "renderedrelease";
 
 /// The connections to data planes, and their settings.
-pub struct Ways {
+pub struct DataPlaneOptions {
     /// The connections to data planes.
     pub planes: DataPlanes,
     /// The limits and deadlines of each data plane.
@@ -65,7 +65,7 @@ pub struct Ways {
     pub simulator: simulator::Settings,
 }
 
-impl Ways {
+impl DataPlaneOptions {
     /// Creates the value with default settings.
     pub fn new(planes: DataPlanes) -> Self {
         Self {
@@ -118,7 +118,7 @@ struct State {
 /// embedded store.
 pub async fn run(
     context: Arc<Context>,
-    ways: Ways,
+    ways: DataPlaneOptions,
     stop: impl Future<Output = ()> + Send + Sync + 'static,
 ) {
     let (sender, woken) = tokio::sync::mpsc::unbounded_channel();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::deploy::{Deployed, Pruned};
-use super::finalize::{self, Remains};
+use super::finalize::{self, CleanupState};
 use super::kinds::WELL_KNOWN;
 use super::live::Owner;
 use super::plane::Plane;
@@ -93,9 +93,9 @@ pub async fn leave(
 
 async fn is_left(old: &Plane, release: &RenderedRelease, owner: &Owner) -> Result<bool, String> {
     match finalize::leave(old, release, owner).await {
-        Remains::Nothing => Ok(true),
-        Remains::Objects(_) => Ok(false),
-        Remains::Trouble(why) => Err(super::status::listed(&why)),
+        CleanupState::Nothing => Ok(true),
+        CleanupState::Objects(_) => Ok(false),
+        CleanupState::Trouble(why) => Err(super::status::listed(&why)),
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::plane::{Plane, Settings};
-use super::wakes::Wakes;
+use super::wakes::ReconcileTriggers;
 use super::{Error, State};
 use crate::api::RenderedRelease;
 use crate::api::condition;
@@ -42,17 +42,17 @@ pub struct Planes {
     ways: DataPlanes,
     settings: Settings,
     sender: UnboundedSender<ObjectRef<RenderedRelease>>,
-    met: tokio::sync::Mutex<HashMap<String, Arc<Met>>>,
+    met: tokio::sync::Mutex<HashMap<String, Arc<ConnectedPlane>>>,
 }
 
 /// A data plane in use.
-struct Met {
+struct ConnectedPlane {
     /// The version of the connection settings that the client was made with.
     version: Version,
     since: Instant,
     /// Triggers passes over the RenderedReleases of the data plane. It stays the same when the client is
     /// replaced.
-    wakes: Arc<Wakes>,
+    wakes: Arc<ReconcileTriggers>,
     plane: OnceCell<Arc<Plane>>,
 }
 
@@ -94,7 +94,7 @@ impl Planes {
         plane.await.cloned()
     }
 
-    async fn met(&self, name: &str, version: Version) -> Arc<Met> {
+    async fn met(&self, name: &str, version: Version) -> Arc<ConnectedPlane> {
         let mut all = self.met.lock().await;
         let known = all.get(name);
         if let Some(known) = known.filter(|known| known.is_usable(&version, &self.settings)) {
@@ -102,9 +102,9 @@ impl Planes {
         }
         let wakes = match known {
             Some(known) => known.wakes.clone(),
-            None => Arc::new(Wakes::new(self.sender.clone())),
+            None => Arc::new(ReconcileTriggers::new(self.sender.clone())),
         };
-        let met = Arc::new(Met {
+        let met = Arc::new(ConnectedPlane {
             version,
             since: Instant::now(),
             wakes,
@@ -123,7 +123,7 @@ impl Planes {
     }
 }
 
-impl Met {
+impl ConnectedPlane {
     /// Returns whether the client can still be used: the connection settings are unchanged, and its
     /// credentials were not refused for too long.
     fn is_usable(&self, version: &Version, settings: &Settings) -> bool {

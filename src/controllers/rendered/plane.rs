@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use super::causes::Causes;
 use super::kinds::{Blind, Kind, Kinds};
 use super::live::{Live, Owner, Seen, Slim, Whole};
-use super::wakes::Wakes;
+use super::wakes::ReconcileTriggers;
 use super::watch::{Sync, Watch};
 use crate::api::labels;
 use crate::connect::{self, Failure, explain};
@@ -124,7 +124,7 @@ pub struct Plane {
     pub client: Client,
     pub settings: Settings,
     /// Triggers passes over the RenderedReleases of this data plane.
-    pub wakes: Arc<Wakes>,
+    pub wakes: Arc<ReconcileTriggers>,
     /// The namespaces that are known to exist.
     pub(super) namespaces: Mutex<HashSet<String>>,
     pub(super) causes: Causes,
@@ -140,7 +140,12 @@ pub struct Plane {
 
 impl Plane {
     /// Creates a data plane with empty caches.
-    pub fn new(name: String, client: Client, settings: Settings, wakes: Arc<Wakes>) -> Self {
+    pub fn new(
+        name: String,
+        client: Client,
+        settings: Settings,
+        wakes: Arc<ReconcileTriggers>,
+    ) -> Self {
         Self {
             name,
             client,

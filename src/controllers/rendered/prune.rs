@@ -30,7 +30,7 @@ pub struct Held {
 
 /// The objects of a RenderedRelease in a data plane, as far as they can be read.
 #[derive(Debug, Default)]
-pub struct Holdings {
+pub struct OwnedObjects {
     /// The objects that certainly belong to the RenderedRelease.
     pub held: Vec<Held>,
     /// The kinds whose objects cannot be read.
@@ -46,7 +46,7 @@ pub async fn holdings(
     plane: &Plane,
     owner: &Owner,
     named: &BTreeMap<(String, String), NamedKind>,
-) -> Holdings {
+) -> OwnedObjects {
     let mut wanted = named.clone();
     for (group, version, kind) in WELL_KNOWN {
         let kind = ((*group).to_owned(), (*kind).to_owned());
@@ -66,7 +66,7 @@ pub async fn holdings(
         settled.map(|()| watch)
     });
     let answers: Vec<_> = futures::future::join_all(asked).await;
-    let mut holdings = Holdings::default();
+    let mut holdings = OwnedObjects::default();
     for ((kind, named), answer) in wanted.iter().zip(answers) {
         match answer {
             // The data plane does not serve the kind, for example routes. No object of the kind was ever

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::api::RenderedRelease;
 
 /// Maps the changed objects of a data plane to RenderedReleases, and triggers their reconciles.
-pub struct Wakes {
+pub struct ReconcileTriggers {
     sender: UnboundedSender<ObjectRef<RenderedRelease>>,
     known: Mutex<Known>,
 }
@@ -23,7 +23,7 @@ struct Known {
     troubled: HashSet<String>,
 }
 
-impl Wakes {
+impl ReconcileTriggers {
     /// Creates the map. The sender gets the RenderedReleases to reconcile.
     pub fn new(sender: UnboundedSender<ObjectRef<RenderedRelease>>) -> Self {
         Self {

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::kinds::{Blind, Kind};
 use super::live::{Live, Seen};
 use super::pause;
-use super::wakes::Wakes;
+use super::wakes::ReconcileTriggers;
 use crate::api::labels;
 
 /// The first and the longest backoff after a failed watch.
@@ -56,13 +56,13 @@ pub struct Watch {
     pub kind: Kind,
     objects: RwLock<Objects>,
     sync: watch::Sender<Sync>,
-    wakes: Arc<Wakes>,
+    wakes: Arc<ReconcileTriggers>,
     since: tokio::time::Instant,
 }
 
 impl Watch {
     /// Creates a watch without objects. [`Watch::follow`] runs it.
-    pub fn new(kind: Kind, wakes: Arc<Wakes>) -> Self {
+    pub fn new(kind: Kind, wakes: Arc<ReconcileTriggers>) -> Self {
         Self {
             kind,
             objects: RwLock::default(),

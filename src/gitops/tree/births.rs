@@ -11,7 +11,7 @@ use kube_embedded::object::meta;
 
 use super::branch::Told;
 use super::identity::{hash, or_else};
-use super::index::{Births, Held, Index, Known};
+use super::index::{CreationTimes, Held, Index, Known};
 use super::moves::{Blobs, State};
 use super::read::resource_of;
 use crate::api::lists;
@@ -65,7 +65,7 @@ pub(super) fn bear_each(
     blobs: Blobs<'_>,
     commits: &[Told],
     states: &[State<'_>],
-    births: &mut BTreeMap<String, Births>,
+    births: &mut BTreeMap<String, CreationTimes>,
     namespace: &str,
     catalog: &Catalog,
 ) -> Result<(), GitError> {

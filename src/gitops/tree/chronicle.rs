@@ -16,7 +16,7 @@ use super::index::{Index, Known};
 use super::moves::{self, Change, Standing, back};
 use super::read::Read;
 use super::trailers::Trailers;
-use super::{Dealt, kustomize, releases};
+use super::{ReleaseCommit, kustomize, releases};
 use crate::api::bowline::audit::{
     Action, AuditEntrySpec, CLONE_ENDS, COMPONENT, ContentRef, RELEASE_PIN, Subject,
 };
@@ -59,8 +59,8 @@ pub(super) struct Entry {
 enum What {
     /// A change of a ReleasePin.
     Move(Box<Change>),
-    /// A mark or the removal of a release: the commit, and the index of the action in [`Dealt::deeds`].
-    Deed(Arc<Dealt>, usize),
+    /// A mark or the removal of a release: the commit, and the index of the action in [`ReleaseCommit::deeds`].
+    Deed(Arc<ReleaseCommit>, usize),
 }
 
 impl Entry {

@@ -18,7 +18,7 @@ use super::stat::Stat;
 use crate::text;
 
 /// The creation times of the objects of a file, in seconds, by the identity of the object.
-pub(super) type Births = BTreeMap<String, i64>;
+pub(super) type CreationTimes = BTreeMap<String, i64>;
 
 /// The version of the index. Increment it when the meaning of the content or the reading of files changes.
 const VERSION: u32 = 8;
@@ -36,7 +36,7 @@ pub(super) struct Index {
     /// When files came to the branch, in seconds since 1970, by path.
     pub(super) births: HashMap<String, i64>,
     /// For files with several documents: when each object came to the branch, by path.
-    pub(super) births_of_each: BTreeMap<String, Births>,
+    pub(super) births_of_each: BTreeMap<String, CreationTimes>,
     /// The history of each ReleasePin, by namespace and name.
     pub(super) pins: BTreeMap<String, Recorded>,
     /// The files whose history was read for ReleasePins, by path, with the ReleasePins that they contained.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::branch::{Told, branch};
 use super::files::{Charts, is_manifest};
 use super::moves::{Change, Removal, Standing, back, blob_limits, changes};
-use super::releases::{Dealt, dealt};
+use super::releases::{ReleaseCommit, dealt};
 use super::{Trailers, Tree, is_in, kustomize};
 use crate::git::log::Commit;
 use crate::git::{Blob, GitError, WorkTree};
@@ -20,7 +20,7 @@ pub struct Logged {
     /// The removals of ReleasePins on the branch, oldest first.
     pub removals: Vec<Removal>,
     /// The marks on releases and the removals of releases on the branch, oldest first.
-    pub dealt: Vec<Dealt>,
+    pub dealt: Vec<ReleaseCommit>,
     /// The commits whose trailers name an action or a component, newest first. Commits of merged branches are
     /// included.
     pub claims: Vec<Arc<Commit>>,

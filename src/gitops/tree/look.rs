@@ -18,7 +18,7 @@ use super::fills::{entry_fill, fill};
 use super::identity::uid;
 use super::index::{Held, Index, Known};
 use super::moves::blob_limits;
-use super::read::{Extent, LeftOut, Loaded, Looked, Read, Reader};
+use super::read::{Extent, LeftOut, Loaded, Read, ReadResult, Reader};
 use super::stat::{Folder, Stat};
 use super::{Tree, TreeError, births, kustomize};
 use crate::git::GitError;
@@ -401,10 +401,10 @@ fn read_files<'p>(
     let mut files = Files::default();
     for (path, looked) in looked.into_iter().flatten() {
         match looked {
-            Some(Looked::At(read)) => files.read.push(*read),
-            Some(Looked::PutOff) => files.put_off = true,
-            Some(Looked::Gone) => continue,
-            Some(Looked::Same) | None => {}
+            Some(ReadResult::At(read)) => files.read.push(*read),
+            Some(ReadResult::PutOff) => files.put_off = true,
+            Some(ReadResult::Gone) => continue,
+            Some(ReadResult::Same) | None => {}
         }
         files.paths.push(path);
     }

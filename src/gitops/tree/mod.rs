@@ -64,7 +64,7 @@ pub use look::Synced;
 pub use manifest::{Unreadable, is_a, mean_the_same, objects};
 pub use moves::{Change, Removal, blob_limits};
 pub use place::{BadWord, Layout};
-pub use releases::{Dealt, Deed};
+pub use releases::{Deed, ReleaseCommit};
 pub use trailers::Trailers;
 
 /// The directory of a work tree, and the options for reading it.

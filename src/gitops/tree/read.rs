@@ -44,7 +44,7 @@ pub(super) struct Read {
 }
 
 /// The result for a file that may have changed.
-pub(super) enum Looked {
+pub(super) enum ReadResult {
     At(Box<Read>),
     /// The file is not checked out or cannot be read, and the index already has this result.
     Same,
@@ -85,7 +85,7 @@ pub(super) enum Extent {
 
 impl Reader<'_> {
     /// Reads a file that is new or has changed.
-    pub(super) fn read(&self, path: &str, known: Option<&Known>) -> Looked {
+    pub(super) fn read(&self, path: &str, known: Option<&Known>) -> ReadResult {
         let template = self.charts.is_template(path);
         let known = known.filter(|known| known.template == template);
         let (bytes, stat) = match self.contents(path) {
@@ -100,7 +100,7 @@ impl Reader<'_> {
                         let target = self.target(path);
                         unread(path, known, template, Stat::default(), problem, &target)
                     }
-                    (None, None) => Looked::Gone,
+                    (None, None) => ReadResult::Gone,
                 };
             }
             Err(error) => {
@@ -111,7 +111,7 @@ impl Reader<'_> {
             }
         };
         if self.extent == Extent::Pressing && known.is_none() && !template && is_a_release(&bytes) {
-            return Looked::PutOff;
+            return ReadResult::PutOff;
         }
         let hash = hash(&bytes);
         let stat = stat.read_at(self.now);
@@ -120,7 +120,7 @@ impl Reader<'_> {
                 stat,
                 ..known.clone()
             };
-            return Looked::At(Box::new(Read {
+            return ReadResult::At(Box::new(Read {
                 path: path.to_owned(),
                 known,
                 objects: Vec::new(),
@@ -153,7 +153,7 @@ impl Reader<'_> {
         {
             read.pins = blob_id(&bytes).map(|id| (id, pins));
         }
-        Looked::At(Box::new(read))
+        ReadResult::At(Box::new(read))
     }
 
     /// Returns the problem with a link or a submodule, which bowline does not follow. None if the path is
@@ -473,7 +473,7 @@ fn unread(
     stat: Stat,
     problem: Option<String>,
     target: &[u8],
-) -> Looked {
+) -> ReadResult {
     let hash = hash(problem.as_deref().unwrap_or_default().as_bytes());
     let mut read = Known {
         stat,
@@ -489,7 +489,7 @@ fn unread(
 }
 
 /// Returns the result for a file that is not checked out.
-fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -> Looked {
+fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -> ReadResult {
     let problem = file.ours.then(|| {
         format!(
             "{path}: not checked out, so its content is not known; check it out: {}",
@@ -537,10 +537,10 @@ impl Known {
     }
 }
 
-fn noted(path: &str, known: Option<&Known>, read: Known) -> Looked {
+fn noted(path: &str, known: Option<&Known>, read: Known) -> ReadResult {
     match known == Some(&read) {
-        true => Looked::Same,
-        false => Looked::At(Box::new(Read {
+        true => ReadResult::Same,
+        false => ReadResult::At(Box::new(Read {
             path: path.to_owned(),
             known: read,
             objects: Vec::new(),

@@ -21,7 +21,7 @@ use crate::git::log::Commit;
 
 /// A commit whose trailers name marks on releases or gc.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Dealt {
+pub struct ReleaseCommit {
     /// The commit with the author and the reason.
     pub commit: Arc<Commit>,
     /// The time when the commit came to the branch.
@@ -44,15 +44,15 @@ pub struct Deed {
 }
 
 /// Returns the commits that marked releases, or that removed releases by gc.
-pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<Dealt>, GitError> {
-    let mut found: Vec<Dealt> = Vec::new();
+pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<ReleaseCommit>, GitError> {
+    let mut found: Vec<ReleaseCommit> = Vec::new();
     let mut known: HashMap<String, Option<usize>> = HashMap::new();
     let mut note = |commit: &Arc<Commit>, at: Timestamp| -> Option<usize> {
         if let Some(number) = known.get(&commit.id) {
             return *number;
         }
         let number = says(commit).then(|| {
-            found.push(Dealt {
+            found.push(ReleaseCommit {
                 commit: commit.clone(),
                 at,
                 deeds: Vec::new(),
@@ -155,7 +155,7 @@ fn deeds(before: &Releases, after: &Releases) -> Vec<Deed> {
 }
 
 /// Returns the audit entry of a mark or a removal. `number` is its number in the chain of the component.
-pub(super) fn spec(dealt: &Dealt, deed: &Deed, number: i64) -> AuditEntrySpec {
+pub(super) fn spec(dealt: &ReleaseCommit, deed: &Deed, number: i64) -> AuditEntrySpec {
     let operation = Trailers::read(&dealt.commit);
     let mut operation = operation
         .into_iter()

@@ -37,7 +37,7 @@ impl Deed {
 
 /// A release in the files before or after a commit.
 #[derive(Clone, Debug)]
-struct Stated {
+struct ReleaseState {
     /// The namespace as it is in the file, and the name.
     key: (String, String),
     component: String,
@@ -45,13 +45,13 @@ struct Stated {
     spec: Value,
 }
 
-fn stated(object: &Value) -> Option<Stated> {
+fn stated(object: &Value) -> Option<ReleaseState> {
     if !is_a("Release", object) {
         return None;
     }
     let meta = &object["metadata"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Some(Stated {
+    Some(ReleaseState {
         key: (text(&meta["namespace"]), text(&meta["name"])),
         component: text(&object["spec"]["component"]["name"]),
         mark: meta["annotations"][labels::MARK]
@@ -109,15 +109,15 @@ fn said(commit: &Commit) -> Vec<(String, Option<String>, Deed)> {
 }
 
 /// Returns the changes of releases in the files of a commit: component, release, change.
-fn deeds(before: &[Stated], after: &[Stated]) -> Vec<(String, String, Deed)> {
-    let by_name = |side: &[Stated]| -> BTreeMap<(String, String), Stated> {
+fn deeds(before: &[ReleaseState], after: &[ReleaseState]) -> Vec<(String, String, Deed)> {
+    let by_name = |side: &[ReleaseState]| -> BTreeMap<(String, String), ReleaseState> {
         let side = side.iter();
         side.map(|release| (release.key.clone(), release.clone()))
             .collect()
     };
     let (before, after) = (by_name(before), by_name(after));
     let mut found = Vec::new();
-    let mut note = |release: &Stated, deed| {
+    let mut note = |release: &ReleaseState, deed| {
         found.push((release.component.clone(), release.key.1.clone(), deed));
     };
     for (key, release) in &before {

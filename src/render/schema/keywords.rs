@@ -8,7 +8,7 @@ use regex::{Regex, RegexBuilder};
 use serde_json::{Number, Value};
 
 use super::fit::Fit;
-use super::node::{Filling, Kind, Node, Rule};
+use super::node::{DefaultValue, Kind, Node, Rule};
 use super::openapi::{Reader, Source};
 use super::words::{Shown, did_you_mean, type_of};
 use super::{MAX_DEPTH, MAX_PATTERNS, is_deeper};
@@ -407,7 +407,7 @@ pub(super) fn imply(node: &mut Node) {
     }
 }
 
-fn filling(value: Value) -> Filling {
+fn filling(value: Value) -> DefaultValue {
     let mut weight = 0usize;
     let mut open = vec![&value];
     while let Some(value) = open.pop() {
@@ -422,5 +422,5 @@ fn filling(value: Value) -> Filling {
             _ => {}
         }
     }
-    Filling { value, weight }
+    DefaultValue { value, weight }
 }

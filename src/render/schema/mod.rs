@@ -99,7 +99,7 @@ impl fmt::Display for Problem {
 
 /// The result of a check of parameters with a schema.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fitted {
+pub struct Validated {
     /// The parameters with their defaults and without unknown keys.
     pub value: Object,
     /// The unknown keys that were removed, as warnings.
@@ -127,7 +127,7 @@ impl Schema {
     ///
     /// A null is treated as an absent value if the schema does not allow null, and a whole number such as 1.0
     /// as an integer. An invalid value stays in the result unchanged.
-    pub fn fit(&self, value: Object) -> Fitted {
+    pub fn fit(&self, value: Object) -> Validated {
         let mut value = Value::Object(value);
         let mut fit = Fit::default();
         if is_deeper(&value, MAX_VALUE_DEPTH) {
@@ -140,7 +140,7 @@ impl Schema {
         } else {
             fit.fit(&self.root, &mut value);
         }
-        Fitted {
+        Validated {
             value: match value {
                 Value::Object(value) => value,
                 _ => Object::new(),

@@ -13,7 +13,7 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) nullable: bool,
     /// The default value: from the schema, or composed of the defaults of the fields.
-    pub(super) default: Option<Filling>,
+    pub(super) default: Option<DefaultValue>,
     pub(super) fields: BTreeMap<String, Node>,
     pub(super) required: Vec<String>,
     pub(super) others: Others,
@@ -46,7 +46,7 @@ pub(super) enum Others {
 
 /// A default value that is valid for its node.
 #[derive(Clone, Debug)]
-pub(super) struct Filling {
+pub(super) struct DefaultValue {
     pub(super) value: Value,
     /// The approximate size of the value, in bytes.
     pub(super) weight: usize,

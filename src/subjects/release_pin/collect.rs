@@ -23,7 +23,7 @@ use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::actions::gc::{self, Candidate, Collection, Gc, Stays};
+use super::actions::gc::{self, Candidate, Collection, Gc, KeepReason};
 use super::ledger::Ledger;
 use super::rules::Refusal;
 use super::{READ_BY_GC, marking};
@@ -48,7 +48,7 @@ pub enum Collected {
     /// Gc deleted the object, or the object did not exist any more.
     Gone,
     /// Gc kept the object, for these reasons.
-    Kept(Vec<Stays>),
+    Kept(Vec<KeepReason>),
     /// Gc deleted the release, found ReleasePins in these environments that name it, and created it again.
     PutBack(Vec<String>),
     /// A request to the server failed.
@@ -358,10 +358,10 @@ impl<'a> Collector<'a> {
             return Err(Collected::Gone);
         };
         if release.uid().as_deref() != Some(&*candidate.uid) {
-            return Err(Collected::Kept(vec![Stays::Changed]));
+            return Err(Collected::Kept(vec![KeepReason::Changed]));
         }
         if candidate.component.as_deref() != Some(&*release.spec.component.name) {
-            return Err(Collected::Kept(vec![Stays::NoComponent]));
+            return Err(Collected::Kept(vec![KeepReason::NoComponent]));
         }
         Ok(Held { candidate, release })
     }
@@ -508,7 +508,7 @@ impl<'a> Collector<'a> {
             }
             Err(kube::Error::Api(status)) if status.code == 404 => Err(Collected::Gone),
             Err(kube::Error::Api(status)) if status.code == 409 => {
-                Err(Collected::Kept(vec![Stays::Changed]))
+                Err(Collected::Kept(vec![KeepReason::Changed]))
             }
             Err(error) => Err(Collected::Failed(error)),
         }
@@ -546,7 +546,7 @@ impl<'a> Collector<'a> {
             match &error {
                 kube::Error::Api(status) if status.code == 404 => return Collected::Gone,
                 kube::Error::Api(status) if status.code == 409 => {
-                    return Collected::Kept(vec![Stays::Changed]);
+                    return Collected::Kept(vec![KeepReason::Changed]);
                 }
                 // A policy denies the deletion with this status if somebody has just claimed the release.
                 kube::Error::Api(status) if status.code == 403 => {}
@@ -556,7 +556,7 @@ impl<'a> Collector<'a> {
             match releases.get_metadata_opt(&name).await {
                 Ok(None) => return Collected::Gone,
                 Ok(Some(now)) if now.metadata.resource_version != metadata.resource_version => {
-                    return Collected::Kept(vec![Stays::Changed]);
+                    return Collected::Kept(vec![KeepReason::Changed]);
                 }
                 Ok(Some(_)) if !is_ambiguous(&error) => return Collected::Failed(error),
                 Ok(Some(_)) => last = Some(error),
@@ -616,7 +616,7 @@ impl<'a> Collector<'a> {
         });
         if let Some(pin) = current {
             let environment = pin.spec.environment;
-            return Ok(Collected::Kept(vec![Stays::Current(environment)]));
+            return Ok(Collected::Kept(vec![KeepReason::Current(environment)]));
         }
         let as_read = as_read(
             Some(candidate.uid.clone()),
@@ -626,7 +626,7 @@ impl<'a> Collector<'a> {
             Ok(_) => Ok(Collected::Gone),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Collected::Gone),
             Err(kube::Error::Api(status)) if status.code == 409 => {
-                Ok(Collected::Kept(vec![Stays::Changed]))
+                Ok(Collected::Kept(vec![KeepReason::Changed]))
             }
             Err(error) => Err(error),
         }
@@ -641,12 +641,12 @@ impl<'a> Collector<'a> {
 }
 
 /// Returns the reasons to keep a release now; None if gc can delete it.
-fn kept(fresh: &BTreeMap<String, Candidate>, held: &Held<'_>) -> Option<Vec<Stays>> {
+fn kept(fresh: &BTreeMap<String, Candidate>, held: &Held<'_>) -> Option<Vec<KeepReason>> {
     match fresh.get(&held.candidate.uid) {
         Some(again) if again.goes() => None,
         Some(again) => Some(again.stays.clone()),
         // The list by component does not contain the release any more.
-        None => Some(vec![Stays::Changed]),
+        None => Some(vec![KeepReason::Changed]),
     }
 }
 

@@ -22,12 +22,12 @@ use crate::subjects::release_pin::rows::{Move, Pin};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
     names: Vec<Arc<str>>,
-    lanes: BTreeMap<Arc<str>, Lane>,
+    lanes: BTreeMap<Arc<str>, NamespaceColumns>,
 }
 
 /// The properties of all columns in one namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Lane {
+struct NamespaceColumns {
     /// For each column, the first column with a promotion path to it; None if there is no such column.
     before: Vec<Option<usize>>,
     production: Vec<bool>,
@@ -82,7 +82,7 @@ impl Columns {
         }
     }
 
-    fn lane(&self, world: &World, namespace: &Arc<str>) -> Lane {
+    fn lane(&self, world: &World, namespace: &Arc<str>) -> NamespaceColumns {
         let pipeline = world.pipeline(namespace);
         let firsts = pipeline.map(|pipeline| pipeline.first_environments());
         let before = self.names.iter().map(|to| {
@@ -106,7 +106,7 @@ impl Columns {
             let firsts = firsts.as_ref();
             firsts.is_some_and(|firsts| firsts.contains(&&**name))
         });
-        Lane {
+        NamespaceColumns {
             before: before.collect(),
             production: production.collect(),
             first: first.collect(),

@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::facts::{Facts, Place};
 use super::selector::Ready;
-use super::{Ask, Filter, OfPlace, has_capital};
+use super::{Ask, CellCondition, Filter, has_capital};
 
 /// The maximum size of a compiled regular expression, in bytes.
 const EXPRESSION: usize = 1 << 20;
@@ -21,7 +21,7 @@ pub struct Matcher {
     marked: Vec<bool>,
     /// The `env:` terms. For each column, the flag says whether the term selects the column.
     environments: Vec<(bool, Vec<bool>)>,
-    places: Vec<(bool, OfPlace)>,
+    places: Vec<(bool, CellCondition)>,
 }
 
 /// A search in the names of a row, and the columns whose environment names match it.
@@ -122,7 +122,7 @@ impl Matcher {
     }
 }
 
-impl OfPlace {
+impl CellCondition {
     fn holds(&self, place: &Place, facts: &Facts) -> bool {
         match self {
             Self::Health(health) => place.health == Some(*health),

@@ -60,12 +60,12 @@ pub enum Ask {
     /// The user has marked the row.
     Marked,
     /// A cell of the row matches the condition.
-    Place(OfPlace),
+    Place(CellCondition),
 }
 
 /// A condition on one cell of a row.
 #[derive(Clone, Debug, PartialEq)]
-pub enum OfPlace {
+pub enum CellCondition {
     /// The cell has this health.
     Health(Health),
     /// The cell is degraded or lacks its release.
@@ -120,28 +120,28 @@ impl Relation {
 
 /// The terms that consist of one word without a value.
 static KEYWORDS: [(&str, Ask); 5] = [
-    ("held", Ask::Place(OfPlace::Held)),
-    ("bad", Ask::Place(OfPlace::Bad)),
-    ("mine", Ask::Place(OfPlace::Mine)),
-    ("fault", Ask::Place(OfPlace::Fault)),
+    ("held", Ask::Place(CellCondition::Held)),
+    ("bad", Ask::Place(CellCondition::Bad)),
+    ("mine", Ask::Place(CellCondition::Mine)),
+    ("fault", Ask::Place(CellCondition::Fault)),
     ("marked", Ask::Marked),
 ];
 
 /// Synonyms for conditions on cells. When bowline prints a filter, it writes the equivalent field
 /// or keyword.
-static STATES: [(&str, OfPlace); 12] = [
-    ("failing", OfPlace::Fault),
-    ("failed", OfPlace::Fault),
-    ("broken", OfPlace::Fault),
-    ("degraded", OfPlace::Health(Health::Degraded)),
-    ("missing", OfPlace::Health(Health::Missing)),
-    ("progressing", OfPlace::Health(Health::Progressing)),
-    ("rolling", OfPlace::Health(Health::Progressing)),
-    ("ready", OfPlace::Health(Health::Ready)),
-    ("healthy", OfPlace::Health(Health::Ready)),
-    ("unknown", OfPlace::Health(Health::Unknown)),
-    ("behind", OfPlace::Behind(Relation::More, 0)),
-    ("pinned", OfPlace::Held),
+static STATES: [(&str, CellCondition); 12] = [
+    ("failing", CellCondition::Fault),
+    ("failed", CellCondition::Fault),
+    ("broken", CellCondition::Fault),
+    ("degraded", CellCondition::Health(Health::Degraded)),
+    ("missing", CellCondition::Health(Health::Missing)),
+    ("progressing", CellCondition::Health(Health::Progressing)),
+    ("rolling", CellCondition::Health(Health::Progressing)),
+    ("ready", CellCondition::Health(Health::Ready)),
+    ("healthy", CellCondition::Health(Health::Ready)),
+    ("unknown", CellCondition::Health(Health::Unknown)),
+    ("behind", CellCondition::Behind(Relation::More, 0)),
+    ("pinned", CellCondition::Held),
 ];
 
 /// Returns the words that can complete the last word of a filter: fields, keywords and synonyms;
@@ -329,17 +329,17 @@ impl fmt::Display for Ask {
             Self::Pattern(pattern) => write!(f, "re:{}", value(pattern)),
             Self::Labels(selector) => write!(f, "-l {selector}"),
             Self::Environment(name) => write!(f, "env:{}", value(name)),
-            Self::Place(OfPlace::Health(health)) => {
+            Self::Place(CellCondition::Health(health)) => {
                 write!(f, "health:{}", health.word().to_lowercase())
             }
-            Self::Place(OfPlace::Behind(relation, number)) => {
+            Self::Place(CellCondition::Behind(relation, number)) => {
                 let signs = Relation::SIGNS.iter();
                 let sign = signs
                     .filter(|(_, known)| *known != Relation::Equal)
                     .find(|(_, known)| known == relation);
                 write!(f, "behind:{}{number}", sign.map_or("", |(sign, _)| sign))
             }
-            Self::Place(OfPlace::Release(glob)) => {
+            Self::Place(CellCondition::Release(glob)) => {
                 write!(f, "release:{}", value(&glob.to_string()))
             }
             // The loop over the keywords above has already written these conditions.

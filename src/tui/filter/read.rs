@@ -3,7 +3,7 @@
 
 use kube_values::selector::{Extent, MistakeKind, Selector};
 
-use super::{Ask, Filter, Glob, KEYWORDS, OfPlace, Relation, STATES, Term};
+use super::{Ask, CellCondition, Filter, Glob, KEYWORDS, Relation, STATES, Term};
 use crate::subjects::release_pin::matrix::Health;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -207,7 +207,7 @@ impl<'t> Cursor<'t> {
             "health" => health(&value).map_err(|message| (at, message)),
             "behind" => behind(&value).map_err(|message| (at, message)),
             "env" => Ok(Ask::Environment(value)),
-            _ => Ok(Ask::Place(OfPlace::Release(Glob::new(&value)))),
+            _ => Ok(Ask::Place(CellCondition::Release(Glob::new(&value)))),
         }
     }
 
@@ -245,11 +245,13 @@ fn health(value: &str) -> Result<Ask, String> {
         .iter()
         .filter(|health| word(health).starts_with(&wanted));
     if let (Some(health), None) = (fit.next(), fit.next()) {
-        return Ok(Ask::Place(OfPlace::Health(*health)));
+        return Ok(Ask::Place(CellCondition::Health(*health)));
     }
     let state = STATES.iter().find(|(known, _)| *known == wanted);
     match state {
-        Some((_, state @ (OfPlace::Health(_) | OfPlace::Fault))) => Ok(Ask::Place(state.clone())),
+        Some((_, state @ (CellCondition::Health(_) | CellCondition::Fault))) => {
+            Ok(Ask::Place(state.clone()))
+        }
         _ => Err(format!("unknown health {value}; use one of {}", healths())),
     }
 }
@@ -269,7 +271,7 @@ fn behind(value: &str) -> Result<Ask, String> {
         .find_map(|(sign, relation)| Some((*relation, value.strip_prefix(sign)?)));
     let (relation, number) = signed.unwrap_or((Relation::Equal, value));
     match number.parse() {
-        Ok(number) => Ok(Ask::Place(OfPlace::Behind(relation, number))),
+        Ok(number) => Ok(Ask::Place(CellCondition::Behind(relation, number))),
         Err(_) => Err(format!(
             "{value} is not a number; write behind:2 or behind:>0"
         )),

@@ -253,7 +253,7 @@ fn what_narrows_is_known() {
 #[test]
 fn a_term_can_be_turned_on_and_off() {
     let mut filter = read("cart").filter;
-    let fault = Term::new(Ask::Place(OfPlace::Fault));
+    let fault = Term::new(Ask::Place(CellCondition::Fault));
     filter.toggle(fault.clone());
     assert_eq!(filter.to_string(), "cart fault");
     filter.toggle(fault);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Kind, Roster};
+use super::{Kind, RowSet};
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
 use crate::filter::{Facts, Matcher, View};
@@ -13,7 +13,7 @@ use crate::subjects::release_pin::matrix::Columns;
 use crate::subjects::release_pin::past::Past;
 use crate::subjects::{matrix, workload};
 
-impl Roster {
+impl RowSet {
     /// Computes all rows again. The selection and the marks stay on objects that still exist.
     pub fn rebuild(&mut self, world: &World, now: Timestamp) {
         let columns = self.columns_of(world);

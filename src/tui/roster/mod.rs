@@ -119,7 +119,7 @@ struct Row {
 }
 
 /// The rows of a list screen or of the matrix.
-pub struct Roster {
+pub struct RowSet {
     kind: Kind,
     namespace: Option<Arc<str>>,
     user: String,
@@ -144,7 +144,7 @@ pub struct Roster {
     selected: Option<Key>,
 }
 
-impl Roster {
+impl RowSet {
     /// Creates a roster without rows. `user` is the current user, for the filter `mine`.
     pub fn new(kind: Kind, namespace: Option<&str>, user: &str) -> Self {
         Self {
@@ -228,7 +228,7 @@ impl Roster {
 const SHARE: usize = 8 * 1024;
 
 /// The sort order and the filter of the rows.
-impl Roster {
+impl RowSet {
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
@@ -368,7 +368,7 @@ impl Roster {
 }
 
 /// Changes of single rows of the roster.
-impl Roster {
+impl RowSet {
     /// Inserts, replaces or removes the row of an object; None removes it. Returns whether the
     /// roster changed.
     fn put(&mut self, key: &Key, facts: Option<Facts>) -> bool {
@@ -509,7 +509,7 @@ fn has_kind(key: &Key) -> bool {
 }
 
 /// The question whether the roster contains workloads.
-impl Roster {
+impl RowSet {
     /// Returns whether at least one row is a workload.
     pub fn has_workloads(&self) -> bool {
         self.workloads > 0
@@ -517,7 +517,7 @@ impl Roster {
 }
 
 /// The selection, which stays on its object when rows move.
-impl Roster {
+impl RowSet {
     /// Returns the key of the selected object; None if nothing is selected.
     pub fn selected(&self) -> Option<&Key> {
         self.selected.as_ref()
@@ -627,7 +627,7 @@ impl Roster {
 }
 
 /// The marks. They stay when the filter hides their rows.
-impl Roster {
+impl RowSet {
     pub fn is_marked(&self, key: &Key) -> bool {
         !self.marked.is_empty() && self.marked.contains(key)
     }

@@ -15,12 +15,12 @@ fn touched(source: Source, name: &str, component: &str) -> Touched {
     }
 }
 
-fn names(roster: &Roster) -> Vec<String> {
+fn names(roster: &RowSet) -> Vec<String> {
     let rows = roster.window(0, usize::MAX);
     rows.map(|row| row.key.name.to_string()).collect()
 }
 
-fn fleet() -> (World, Roster) {
+fn fleet() -> (World, RowSet) {
     let mut world = world();
     for component in ["ant", "bee", "cat", "dog"] {
         world.releases(Event::Applied(release(component, "v1", 1)));
@@ -28,13 +28,13 @@ fn fleet() -> (World, Roster) {
         world.pins(Event::Applied(pin(component, "staging", "v1")));
         world.pins(Event::Applied(pin(component, "production", "v1")));
     }
-    let mut roster = Roster::new(Kind::Components, Some("shop"), "ana");
+    let mut roster = RowSet::new(Kind::Components, Some("shop"), "ana");
     roster.rebuild(&world, now());
     (world, roster)
 }
 
 /// Changes a ReleasePin in the world and updates the roster; returns whether a row changed.
-fn apply(world: &mut World, roster: &mut Roster, pin: crate::api::ReleasePin) -> bool {
+fn apply(world: &mut World, roster: &mut RowSet, pin: crate::api::ReleasePin) -> bool {
     let (name, component) = (
         pin.metadata.name.clone().unwrap(),
         pin.spec.component.clone(),
@@ -204,7 +204,7 @@ fn another_environment_makes_another_column() {
     };
     assert!(roster.touch(&world, &list(Source::RELEASE_PINS), now()));
     assert_eq!(roster.columns().names().len(), 3);
-    let mut releases = Roster::new(Kind::Releases, Some("shop"), "ana");
+    let mut releases = RowSet::new(Kind::Releases, Some("shop"), "ana");
     assert!(releases.touch(&world, &list(Source::RELEASES), now()));
     assert_eq!(releases.len(), 8);
     assert!(!releases.touch(&world, &list(Source::SNAPSHOTS), now()));
@@ -213,8 +213,8 @@ fn another_environment_makes_another_column() {
 #[test]
 fn releases_and_pins_follow_their_component() {
     let (mut world, _) = fleet();
-    let mut pins = Roster::new(Kind::Pins, None, "ana");
-    let mut releases = Roster::new(Kind::Releases, None, "ana");
+    let mut pins = RowSet::new(Kind::Pins, None, "ana");
+    let mut releases = RowSet::new(Kind::Releases, None, "ana");
     pins.rebuild(&world, now());
     releases.rebuild(&world, now());
     pins.set_filter(read("behind:>0").filter);
@@ -237,8 +237,8 @@ fn releases_and_pins_follow_their_component() {
 }
 
 /// Checks that a roster that followed every event equals a newly built roster.
-fn check(world: &World, roster: &Roster, filter: &Filter) {
-    let mut fresh = Roster::new(roster.kind, Some("shop"), "ana");
+fn check(world: &World, roster: &RowSet, filter: &Filter) {
+    let mut fresh = RowSet::new(roster.kind, Some("shop"), "ana");
     fresh.rebuild(world, now());
     fresh.set_sort(roster.sort, roster.reversed);
     fresh.marked = roster.marked.clone();
@@ -263,7 +263,7 @@ proptest! {
         events in prop::collection::vec((0..9u8, 0..5u8, 0..3usize, 1..5u8), 0..40)
     ) {
         let mut world = world();
-        let mut roster = Roster::new(kind, Some("shop"), "ana");
+        let mut roster = RowSet::new(kind, Some("shop"), "ana");
         roster.rebuild(&world, now());
         for (what, component, environment, version) in events {
             let component = format!("c{component}");
@@ -327,11 +327,11 @@ fn the_end_of_a_hold_reaches_every_row_of_its_component() {
     world.pins(Event::Applied(pin("cart", "staging", "v2")));
     for kind in [Kind::Components, Kind::Pins, Kind::Releases] {
         let made_at = |when| {
-            let mut roster = Roster::new(kind, Some("shop"), "ana");
+            let mut roster = RowSet::new(kind, Some("shop"), "ana");
             roster.rebuild(&world, when);
             roster
         };
-        let standings = |roster: &Roster| {
+        let standings = |roster: &RowSet| {
             let rows = roster.window(0, 10);
             let rows = rows.map(|row| (row.key.clone(), *row.summary));
             rows.collect::<Vec<_>>()

@@ -21,7 +21,7 @@ use crate::filter::{self, Filter};
 use crate::model::{Level, ScreenRequest, Subject, TargetInfo, Turn};
 use crate::pen::Sheet;
 use crate::prompt::Choice;
-use crate::roster::{Kind, Roster, Sort};
+use crate::roster::{Kind, RowSet, Sort};
 use crate::rows::page;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
@@ -35,7 +35,7 @@ use crate::widgets::table::{self, MARGIN, Window};
 /// The state of a list screen: its rows, and the chosen set of columns.
 pub struct State {
     kind: Kind,
-    roster: Roster,
+    roster: RowSet,
     /// Whether the screen shows the second set of columns.
     other: bool,
     /// The time of the last event. Holds may have expired since then.
@@ -61,7 +61,7 @@ impl State {
         target_info: &TargetInfo,
         now: Timestamp,
     ) -> Self {
-        let mut roster = Roster::new(kind, Some(&target_info.namespace), &target_info.user);
+        let mut roster = RowSet::new(kind, Some(&target_info.namespace), &target_info.user);
         roster.rebuild(world, now);
         if kind != Kind::Pins {
             roster.set_sort(Sort::Changed, false);
@@ -107,7 +107,7 @@ impl State {
         self.kind
     }
 
-    pub fn roster(&self) -> &Roster {
+    pub fn roster(&self) -> &RowSet {
         &self.roster
     }
 
@@ -116,7 +116,7 @@ impl State {
         self.first.get()
     }
 
-    pub fn roster_mut(&mut self) -> &mut Roster {
+    pub fn roster_mut(&mut self) -> &mut RowSet {
         &mut self.roster
     }
 
@@ -278,7 +278,7 @@ impl State {
             Action::FaultsOnly => {
                 let mut filter = roster.filter().clone();
                 filter.toggle(filter::Term::new(filter::Ask::Place(
-                    filter::OfPlace::Fault,
+                    filter::CellCondition::Fault,
                 )));
                 roster.set_filter(filter);
             }

@@ -22,7 +22,7 @@ use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
 use crate::filter::{self, Filter};
 use crate::model::{Level, Subject, Turn};
-use crate::roster::{Kind, Roster, Sort};
+use crate::roster::{Kind, RowSet, Sort};
 use crate::subjects;
 use crate::subjects::release_pin::READ_BY_CHANGES;
 use crate::subjects::release_pin::matrix::Columns;
@@ -39,7 +39,7 @@ const RECENT: SignedDuration = SignedDuration::from_secs(8);
 /// The state of the matrix.
 #[derive(Default)]
 pub struct State {
-    roster: Option<Roster>,
+    roster: Option<RowSet>,
     /// The index of the column under the cursor.
     column: usize,
     /// The first visible row (`first`) and column (`left`) of the last frame. The window scrolls
@@ -104,7 +104,7 @@ impl State {
     }
 
     /// Returns the rows; None before the first update of the screen.
-    pub fn roster(&self) -> Option<&Roster> {
+    pub fn roster(&self) -> Option<&RowSet> {
         self.roster.as_ref()
     }
 
@@ -113,7 +113,7 @@ impl State {
         self.first.get()
     }
 
-    pub fn roster_mut(&mut self) -> Option<&mut Roster> {
+    pub fn roster_mut(&mut self) -> Option<&mut RowSet> {
         self.roster.as_mut()
     }
 
@@ -210,7 +210,7 @@ impl State {
         let environment = self.environment();
         let fresh = self.roster.is_none();
         let roster = self.roster.get_or_insert_with(|| {
-            Roster::new(
+            RowSet::new(
                 Kind::Components,
                 Some(&target_info.namespace),
                 &target_info.user,
@@ -433,7 +433,7 @@ impl State {
             Action::FaultsOnly => {
                 let mut filter = roster.filter().clone();
                 filter.toggle(filter::Term::new(filter::Ask::Place(
-                    filter::OfPlace::Fault,
+                    filter::CellCondition::Fault,
                 )));
                 roster.set_filter(filter);
             }
@@ -456,7 +456,7 @@ impl State {
             return turn.say(Level::Warning, "select a component first");
         };
         let component = Key::new(&turn.target_info.namespace, &place.component);
-        let columns = self.roster.as_ref().map(Roster::columns);
+        let columns = self.roster.as_ref().map(RowSet::columns);
         let row = columns.map(|columns| self.cells(turn.world, columns, &component, turn.now));
         let shown = row.and_then(|row| row.get(self.column).copied());
         let text = match (action, shown) {

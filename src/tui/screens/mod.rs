@@ -31,7 +31,7 @@ use super::effect::{Answer, Comparison, Ticket};
 use super::filter::Filter;
 use super::model::{Subject, Turn};
 use super::pen::Sheet;
-use super::roster::Roster;
+use super::roster::RowSet;
 use super::theme::Role;
 use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::feed::Touched;
@@ -278,7 +278,7 @@ impl Screen {
     /// Returns the filter of the rows; None if the screen has no filter.
     pub fn filter(&self) -> Option<&Filter> {
         match self {
-            Self::Matrix(state) => state.roster().map(Roster::filter),
+            Self::Matrix(state) => state.roster().map(RowSet::filter),
             Self::List(state) => Some(state.roster().filter()),
             Self::Describe(state) => Some(state.filter()),
             Self::Collect(state) => Some(state.filter()),
@@ -321,7 +321,7 @@ impl Screen {
     /// Returns the number of rows that match the filter; None if the screen does not count them.
     pub fn shown(&self) -> Option<usize> {
         match self {
-            Self::Matrix(state) => state.roster().map(Roster::len),
+            Self::Matrix(state) => state.roster().map(RowSet::len),
             Self::List(state) => Some(state.roster().len()),
             _ => None,
         }

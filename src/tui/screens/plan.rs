@@ -270,7 +270,7 @@ impl State {
     }
 
     fn scroll_by(&mut self, action: Action, turn: &Turn<'_>) {
-        let page = Page::of(self, &page::Sight::of_turn(turn));
+        let page = Page::of(self, &page::PageInputs::of_turn(turn));
         let (at, last) = (self.scroll.min(page.last()), page.last());
         let step = page.room.max(1);
         self.scroll = match action {
@@ -420,7 +420,7 @@ impl State {
     }
 
     /// Returns the reason why the plan cannot be applied, whatever the user types; None if it can.
-    fn obstacle(&self, sight: &page::Sight<'_>) -> Option<String> {
+    fn obstacle(&self, sight: &page::PageInputs<'_>) -> Option<String> {
         let Stage::Asking(prepared, shown, confirmation) = &self.stage else {
             return None;
         };
@@ -457,7 +457,7 @@ impl State {
 
     fn confirm(&mut self, turn: &mut Turn<'_>) {
         self.check(turn);
-        let sight = page::Sight::of_turn(turn);
+        let sight = page::PageInputs::of_turn(turn);
         let unreadable = || Page::of(self, &sight).unreadable;
         let obstacle = self.obstacle(&sight).or_else(unreadable);
         let shown = self.shown;

@@ -31,7 +31,7 @@ use crate::roster::Kind;
 use crate::screens::{Scene, Screen};
 use crate::subjects::release_pin::kind::KIND;
 use crate::view::view;
-use crate::visible::{self, Glimpse};
+use crate::visible::{self, FrameInputs};
 use steps::{Dice, Foreign, PLACES, Step, step};
 
 /// The number of sequences in a short run.
@@ -49,7 +49,7 @@ const WIDE: (u16, u16) = (200, 60);
 struct Walk {
     story: Story,
     tom: Client,
-    drawn: (Glimpse, String, Timestamp),
+    drawn: (FrameInputs, String, Timestamp),
     ahead: SignedDuration,
     /// The number of frames that the UI skipped.
     spared: u64,
@@ -546,7 +546,7 @@ fn settled(pin: &ReleasePin, failing: Option<&str>) -> Value {
     })
 }
 
-fn frame(story: &Story) -> (Glimpse, String, Timestamp) {
+fn frame(story: &Story) -> (FrameInputs, String, Timestamp) {
     let now = story.session.now();
     let text = drawn_at(story, now);
     let world = story.session.feed.world();

@@ -100,7 +100,7 @@ pub(super) enum Function {
     // Quantities.
     IsQuantity,
     ToQuantity,
-    QuantityIs(quantity::Question),
+    QuantityIs(quantity::UnaryFunction),
     QuantityAdd,
     QuantitySubtract,
     QuantityCompare,
@@ -266,7 +266,7 @@ fn resolve_member(name: &str, count: usize) -> Option<Function> {
         ("errored", 0) => F::Errored,
         ("reason" | "error", 0) => F::DecisionText,
         (name, 0 | 1) if name.starts_with("get") => F::Part(time::Part::named(name)?),
-        (name, 0) => F::QuantityIs(quantity::Question::named(name)?),
+        (name, 0) => F::QuantityIs(quantity::UnaryFunction::named(name)?),
         (name, 1) => F::Ask(access::Field::named(name)?),
         _ => return None,
     })

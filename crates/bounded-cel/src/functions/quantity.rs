@@ -62,14 +62,14 @@ impl fmt::Display for Quantity {
 
 /// A function that takes one quantity and no other argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Question {
+pub(in super::super) enum UnaryFunction {
     AsApproximateFloat,
     AsInteger,
     IsInteger,
     Sign,
 }
 
-impl Question {
+impl UnaryFunction {
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "asApproximateFloat" => Self::AsApproximateFloat,
@@ -92,13 +92,15 @@ pub(super) fn call<'a>(function: Function, args: &[Val<'a>]) -> Result<Val<'a>, 
             None => return Err(CelError::failed("the value is no quantity (as in 1.5Gi)")),
         },
         (F::QuantityIs(question), [Val::Quantity(quantity)]) => match question {
-            Question::IsInteger => Val::Bool(quantity.is_integer),
-            Question::AsInteger if quantity.is_integer => Val::Int((quantity.amount / ONE) as i64),
-            Question::AsInteger => {
+            UnaryFunction::IsInteger => Val::Bool(quantity.is_integer),
+            UnaryFunction::AsInteger if quantity.is_integer => {
+                Val::Int((quantity.amount / ONE) as i64)
+            }
+            UnaryFunction::AsInteger => {
                 return Err(CelError::failed("cannot convert value to integer"));
             }
-            Question::AsApproximateFloat => Val::Double(quantity.amount as f64 / ONE as f64),
-            Question::Sign => Val::Int(quantity.amount.signum() as i64),
+            UnaryFunction::AsApproximateFloat => Val::Double(quantity.amount as f64 / ONE as f64),
+            UnaryFunction::Sign => Val::Int(quantity.amount.signum() as i64),
         },
         (F::QuantityAdd | F::QuantitySubtract, [Val::Quantity(a), other]) => {
             let (other, is_integer) = match other {

@@ -76,7 +76,7 @@ impl Part {
 
 /// An object that is ready for the store, and the warnings for the client.
 #[derive(Debug)]
-pub struct Draft {
+pub struct PreparedObject {
     /// The object to store; its resourceVersion is set by the write.
     pub object: Value,
     /// The texts of the Warning headers in the answer.
@@ -130,7 +130,7 @@ pub fn create(
     writer: &Writer,
     uid: &str,
     applied: bool,
-) -> Result<Draft, Failure> {
+) -> Result<PreparedObject, Failure> {
     let meta = meta_mut(&mut object);
     for field in SERVER_FIELDS {
         meta.remove(field);
@@ -168,7 +168,7 @@ pub fn create(
     }
     tidy(&mut object);
     warnings.dedup();
-    Ok(Draft { object, warnings })
+    Ok(PreparedObject { object, warnings })
 }
 
 /// Prepares the new state of an object: restores the fields that the client may not change, sets the
@@ -180,7 +180,7 @@ pub fn update(
     part: Part,
     writer: &Writer,
     applied: bool,
-) -> Result<Draft, Failure> {
+) -> Result<PreparedObject, Failure> {
     let mut warnings = shape(resource, &mut object, writer)?;
     let subject = &resource.subject;
     let name = meta(old, "name").to_owned();
@@ -250,7 +250,7 @@ pub fn update(
         }
     }
     tidy(&mut object);
-    Ok(Draft { object, warnings })
+    Ok(PreparedObject { object, warnings })
 }
 
 /// Removes unknown fields. Depending on the client's field validation, unknown fields are an error, a warning

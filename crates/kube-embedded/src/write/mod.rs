@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::admission::Operation as Verb;
 use super::catalog::Resource;
-use super::object::{self, Draft, Part, meta};
+use super::object::{self, Part, PreparedObject, meta};
 use super::origin::NotStored;
 use super::service::{Answer, Call, Form};
 use super::sqlite::{Expect, Follow, FollowUp, Put, Remove, Revision, StoreError, Write};
@@ -78,7 +78,7 @@ impl Shared {
         applied: bool,
     ) -> Result<(Value, Vec<String>), Failure> {
         let uid = uuid::Uuid::new_v4().to_string();
-        let Draft {
+        let PreparedObject {
             mut object,
             mut warnings,
         } = object::create(resource, object, &call.writer, &uid, applied)?;
@@ -252,7 +252,7 @@ impl Shared {
         resource: &Resource,
         call: &Call,
         retry: bool,
-        change: impl Fn(&Value) -> Result<Draft, Failure>,
+        change: impl Fn(&Value) -> Result<PreparedObject, Failure>,
     ) -> Result<Answer, Failure> {
         let (object, warnings) = self.changed(resource, call, retry, change).await?;
         self.answer_object(resource, call, 200, object, warnings)
@@ -265,12 +265,12 @@ impl Shared {
         resource: &Resource,
         call: &Call,
         retry: bool,
-        change: impl Fn(&Value) -> Result<Draft, Failure>,
+        change: impl Fn(&Value) -> Result<PreparedObject, Failure>,
     ) -> Result<(Value, Vec<String>), Failure> {
         let name = call.target.name.as_deref().unwrap_or_default();
         for _ in 0..ATTEMPTS {
             let old = self.existing(resource, call).await?;
-            let Draft {
+            let PreparedObject {
                 mut object,
                 mut warnings,
             } = change(&old)?;

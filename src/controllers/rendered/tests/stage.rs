@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use crate::api::choreo::rendered::{RenderedRelease, ResourceStatus};
 use crate::api::condition;
 use crate::connect::{self, DataPlanes, Deadlines};
-use crate::rendered::{Settings, Ways, run};
+use crate::rendered::{DataPlaneOptions, Settings, run};
 use crate::resolve::git::{self, Git};
 use crate::{Context, metrics::Metrics, simulator};
 
@@ -251,7 +251,7 @@ impl Stage {
         let contexts = self.others.iter();
         let contexts = contexts.map(|(name, plane)| (name.clone(), plane.client()));
         let planes = DataPlanes::given(self.own.client(), true, contexts.collect());
-        let ways = Ways {
+        let ways = DataPlaneOptions {
             planes,
             settings: self.settings,
             simulator: self.simulator.clone(),

@@ -72,12 +72,12 @@ pub struct Candidate {
     /// no claim is active.
     pub mislabelled: bool,
     /// The reasons to keep the object. If there are none, gc deletes it.
-    pub stays: Vec<Stays>,
+    pub stays: Vec<KeepReason>,
 }
 
 /// A reason to keep a release or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stays {
+pub enum KeepReason {
     /// The ReleasePins of these environments name the release, in the releaseRef or in a hold.
     Pinned(Vec<String>),
     /// The release still runs in these environments, although their ReleasePins name another release.
@@ -109,7 +109,7 @@ pub enum Stays {
     Current(String),
 }
 
-impl fmt::Display for Stays {
+impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pinned(environments) => {
@@ -341,17 +341,17 @@ impl Limits {
                 .is_some_and(|good| *good.release == *row.key.name)
         });
         for (environments, why) in [
-            (named, Stays::Pinned as fn(Vec<String>) -> Stays),
-            (runs, Stays::Runs),
-            (good, Stays::LastGood),
+            (named, KeepReason::Pinned as fn(Vec<String>) -> KeepReason),
+            (runs, KeepReason::Runs),
+            (good, KeepReason::LastGood),
         ] {
             if !environments.is_empty() {
                 stays.push(why(environments));
             }
         }
         match row.component {
-            None => stays.push(Stays::NoComponent),
-            Some(_) if place < self.keep => stays.push(Stays::Newest {
+            None => stays.push(KeepReason::NoComponent),
+            Some(_) if place < self.keep => stays.push(KeepReason::Newest {
                 place: place + 1,
                 of: self.keep,
             }),
@@ -359,12 +359,12 @@ impl Limits {
         }
         let age = since(row.created, self.now);
         if age < self.min_age {
-            stays.push(Stays::Young {
+            stays.push(KeepReason::Young {
                 least: self.min_age,
             });
         }
-        stays.extend(claimed.map(|ago| Stays::Claimed { ago }));
-        stays.extend(row.gitops.map(Stays::Owned));
+        stays.extend(claimed.map(|ago| KeepReason::Claimed { ago }));
+        stays.extend(row.gitops.map(KeepReason::Owned));
         Candidate {
             key: row.key.clone(),
             uid: row.uid.to_string(),
@@ -381,10 +381,10 @@ impl Limits {
     fn snapshot(&self, pin: Option<&Pin>, row: &SnapshotRow, place: usize) -> Candidate {
         let mut stays = Vec::new();
         if pin.is_some_and(|pin| pin.snapshot.as_deref() == Some(&*row.key.name)) {
-            stays.push(Stays::Current(row.environment.to_string()));
+            stays.push(KeepReason::Current(row.environment.to_string()));
         }
         if place < self.keep_snapshots {
-            stays.push(Stays::Newest {
+            stays.push(KeepReason::Newest {
                 place: place + 1,
                 of: self.keep_snapshots,
             });

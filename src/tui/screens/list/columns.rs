@@ -12,7 +12,7 @@ use crate::api::hold::Hold;
 use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::{Key, World};
 use crate::pen::Sheet;
-use crate::roster::{Kind, Roster, Sort};
+use crate::roster::{Kind, RowSet, Sort};
 use crate::subjects::release_pin::matrix::{self, Columns, Health};
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::text;
@@ -113,7 +113,7 @@ pub(super) fn cells(
     other: bool,
     sheet: &Sheet<'_>,
     scene: &Scene<'_>,
-    roster: &Roster,
+    roster: &RowSet,
     key: &Key,
 ) -> Vec<Cell> {
     let world = scene.world;

@@ -10,7 +10,7 @@ use crate::engine::world::{Key, World};
 use crate::gitops::tree::LeftOutPin;
 use crate::model::TargetInfo;
 use crate::pen::Sheet;
-use crate::roster::Roster;
+use crate::roster::RowSet;
 use crate::screens::Scene;
 use crate::subjects;
 use crate::subjects::release_pin::matrix::{self, Cell, Columns, Health};
@@ -23,7 +23,7 @@ use crate::theme::Role;
 use crate::widgets::wrap;
 
 /// Draws the pane.
-pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Roster) {
+pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &RowSet) {
     let Some((component, environment)) = roster
         .selected()
         .zip(roster.columns().names().get(state.column))

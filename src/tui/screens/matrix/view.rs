@@ -7,7 +7,7 @@ use super::{RECENT, State};
 use crate::action::Action;
 use crate::engine::world::{Freshness, Source};
 use crate::pen::{Glyphs, Pen, Sheet};
-use crate::roster::{Roster, Seen, Sort};
+use crate::roster::{RowSet, Seen, Sort};
 use crate::screens::Scene;
 use crate::subjects::release_pin::matrix::{Cell, Columns, Health};
 use crate::subjects::release_pin::past::Recorded;
@@ -160,7 +160,7 @@ impl State {
         layout: Layout,
         sorted: (Sort, bool),
     ) {
-        let has_workloads = self.roster.as_ref().is_some_and(Roster::has_workloads);
+        let has_workloads = self.roster.as_ref().is_some_and(RowSet::has_workloads);
         let noun = match has_workloads {
             true => "NAME",
             false => "COMPONENT",

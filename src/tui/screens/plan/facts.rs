@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::page::{Sight, Spans};
+use super::page::{PageInputs, Spans};
 use super::{Outcome, State};
 use crate::api::hold::Hold;
 use crate::api::openchoreo::release::Verdict;
@@ -20,7 +20,7 @@ use crate::text;
 use crate::theme::Role;
 
 /// A labelled row. Its value is visible on every screen size; its detail may need scrolling.
-pub(super) struct Essential {
+pub(super) struct FixedRow {
     pub(super) name: &'static str,
     pub(super) value: String,
     /// The label of the detail, for the case that the detail has a row of its own.
@@ -38,7 +38,7 @@ pub(super) struct Block {
 /// All rows above the diffs.
 #[derive(Default)]
 pub(super) struct Head {
-    pub(super) essential: Vec<Essential>,
+    pub(super) essential: Vec<FixedRow>,
     pub(super) blocks: Vec<Block>,
     /// One row per change of a plan for several components.
     pub(super) set: Vec<Spans>,
@@ -48,7 +48,7 @@ pub(super) struct Head {
 
 impl Head {
     fn essential(&mut self, name: &'static str, value: &str, about: &'static str, detail: &str) {
-        self.essential.push(Essential {
+        self.essential.push(FixedRow {
             name,
             value: value.to_owned(),
             about,
@@ -66,7 +66,7 @@ impl Head {
 }
 
 /// Returns the rows of a plan that waits for its confirmation, or that bowline is applying.
-pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &PlannedCommand) -> Head {
+pub(super) fn head(state: &State, sight: &PageInputs<'_>, prepared: &PlannedCommand) -> Head {
     let mut head = Head::default();
     for what in &state.stale {
         head.block("changed", what.clone(), Role::Error);
@@ -106,7 +106,7 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &PlannedCommand) 
 fn one(
     head: &mut Head,
     state: &State,
-    sight: &Sight<'_>,
+    sight: &PageInputs<'_>,
     prepared: &PlannedCommand,
     change: &Change,
 ) {
@@ -183,7 +183,7 @@ fn why_to(state: &State, change: &Change, cell: &Option<matrix::Cell<'_>>) -> St
 
 /// Adds the essential rows of a plan for several components: the number of changes, and the first
 /// change.
-fn first_of_set(head: &mut Head, sight: &Sight<'_>, changes: &[Change]) {
+fn first_of_set(head: &mut Head, sight: &PageInputs<'_>, changes: &[Change]) {
     let changing = || changes.iter().filter(|change| !change.unchanged);
     let Some(first) = changing().next() else {
         return;
@@ -198,7 +198,7 @@ fn first_of_set(head: &mut Head, sight: &Sight<'_>, changes: &[Change]) {
 }
 
 /// Returns the row for one change of a plan for several components.
-fn set_row(sight: &Sight<'_>, change: &Change) -> Spans {
+fn set_row(sight: &PageInputs<'_>, change: &Change) -> Spans {
     let arrow = sight.look.glyphs.arrow;
     let from = change.from.as_ref();
     let from = from.map_or("nothing", |from| from.name.as_str());
@@ -254,7 +254,7 @@ fn collected(head: &mut Head, collection: &Collection) {
 }
 
 /// Returns the rows that describe the outcome of a plan.
-pub(super) fn became(state: &State, sight: &Sight<'_>, outcome: &Outcome) -> Vec<Block> {
+pub(super) fn became(state: &State, sight: &PageInputs<'_>, outcome: &Outcome) -> Vec<Block> {
     let mut head = Head::default();
     for (done, words) in &outcome.lines {
         match done {

@@ -40,7 +40,7 @@ pub(super) type Spans = Vec<(String, Role)>;
 pub(super) type Part = (String, Vec<Spans>);
 
 /// The data and the terminal size from which a page is computed.
-pub(super) struct Sight<'a> {
+pub(super) struct PageInputs<'a> {
     pub(super) world: &'a World,
     pub(super) target_info: &'a TargetInfo,
     pub(super) look: &'a Look,
@@ -52,7 +52,7 @@ pub(super) struct Sight<'a> {
     taken: u16,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> PageInputs<'a> {
     pub(super) fn of_turn(turn: &Turn<'a>) -> Self {
         Self {
             world: turn.world,
@@ -149,7 +149,7 @@ pub(super) struct Page {
 
 impl Page {
     /// Computes the layout of a plan screen.
-    pub(super) fn of(state: &State, sight: &Sight<'_>) -> Self {
+    pub(super) fn of(state: &State, sight: &PageInputs<'_>) -> Self {
         let mut page = Self::default();
         page.title(state, sight);
         match &state.stage {
@@ -200,7 +200,7 @@ impl Page {
         lines.saturating_sub(self.room)
     }
 
-    fn title(&mut self, state: &State, sight: &Sight<'_>) {
+    fn title(&mut self, state: &State, sight: &PageInputs<'_>) {
         let width = usize::from(sight.size.0);
         let (verb, subject) = (state.command.verb(), state.command.subject());
         if sight.is_roomy() && text::width(&subject) + text::width(verb) + 4 <= width {
@@ -221,7 +221,7 @@ impl Page {
     }
 
     /// Puts the essential rows at the top, and the other rows before the diffs.
-    fn head(&mut self, sight: &Sight<'_>, head: Head) {
+    fn head(&mut self, sight: &PageInputs<'_>, head: Head) {
         self.ages.extend(&head.ages);
         let blocks = self.essential(sight, &head);
         for block in blocks.iter().chain(&head.blocks) {
@@ -231,7 +231,7 @@ impl Page {
     }
 
     /// Puts the essential rows at the top; returns the details that do not fit there.
-    fn essential(&mut self, sight: &Sight<'_>, head: &Head) -> Vec<Block> {
+    fn essential(&mut self, sight: &PageInputs<'_>, head: &Head) -> Vec<Block> {
         let mut left = Vec::new();
         for row in &head.essential {
             let alone = sight.label(row.name, &row.value, Role::Text);
@@ -268,7 +268,7 @@ impl Page {
     fn asking(
         &mut self,
         state: &State,
-        sight: &Sight<'_>,
+        sight: &PageInputs<'_>,
         prepared: &PlannedCommand,
         shown: &Shown,
         confirmation: &ConfirmationLine,
@@ -323,7 +323,7 @@ impl Page {
     }
 
     /// Uses one line each for the title and the essential rows; long names are cut in the middle.
-    fn compact(&mut self, state: &State, sight: &Sight<'_>, head: &Head) {
+    fn compact(&mut self, state: &State, sight: &PageInputs<'_>, head: &Head) {
         let (indent, column) = sight.columns();
         let width = usize::from(sight.size.0);
         let title = format!("{} {}", state.command.verb(), state.command.short_subject());
@@ -339,7 +339,7 @@ impl Page {
     }
 
     /// Places the prompt to the left of the typed text, or above it on a narrow screen.
-    fn prompt(&mut self, sight: &Sight<'_>, confirmation: &ConfirmationLine) {
+    fn prompt(&mut self, sight: &PageInputs<'_>, confirmation: &ConfirmationLine) {
         let (indent, _) = sight.columns();
         let width = usize::from(sight.size.0).saturating_sub(indent + 1);
         let words = match confirmation.editor {
@@ -353,7 +353,7 @@ impl Page {
     }
 
     /// Adds the message about the typed text, or about an obstacle that no text removes.
-    fn message(&mut self, state: &State, sight: &Sight<'_>, confirmation: &ConfirmationLine) {
+    fn message(&mut self, state: &State, sight: &PageInputs<'_>, confirmation: &ConfirmationLine) {
         let obstacle = state.obstacle(sight).or_else(|| self.unreadable.clone());
         // On a small screen, the changed facts need the rows of this message. The footer names the
         // key that makes the plan again.
@@ -382,7 +382,7 @@ impl Page {
     fn changes(
         &mut self,
         state: &State,
-        sight: &Sight<'_>,
+        sight: &PageInputs<'_>,
         prepared: &PlannedCommand,
         shown: &Shown,
     ) {
@@ -428,7 +428,7 @@ impl Page {
 
     /// Computes the number of visible scrolled lines. On a very small screen, drops other rows
     /// first.
-    fn fit(&mut self, sight: &Sight<'_>) {
+    fn fit(&mut self, sight: &PageInputs<'_>) {
         let height = usize::from(sight.size.1);
         self.rule &= !self.part.1.is_empty();
         // The typed text and its message stay visible at every size.
@@ -446,7 +446,7 @@ impl Page {
 
 /// Returns the reason why a production change is not readable at this size, with the required size.
 /// None for other plans, and if the size is sufficient.
-fn unreadable(sight: &Sight<'_>, prepared: &PlannedCommand, needed: usize) -> Option<String> {
+fn unreadable(sight: &PageInputs<'_>, prepared: &PlannedCommand, needed: usize) -> Option<String> {
     let production = prepared
         .plan()
         .is_some_and(|plan| plan.production().is_some());
@@ -465,7 +465,7 @@ fn unreadable(sight: &Sight<'_>, prepared: &PlannedCommand, needed: usize) -> Op
 }
 
 /// Wraps the rows of a plan for several components to lines.
-fn set(rows: &[Spans], sight: &Sight<'_>) -> Vec<Spans> {
+fn set(rows: &[Spans], sight: &PageInputs<'_>) -> Vec<Spans> {
     let (indent, _) = sight.columns();
     let width = usize::from(sight.size.0).saturating_sub(1);
     let mut lines = Vec::new();

@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use super::page::{Page, Part, Sight, Spans};
+use super::page::{Page, PageInputs, Part, Spans};
 use super::{Stage, State};
 use crate::action::Action;
 use crate::confirm::ConfirmationLine;
@@ -16,7 +16,7 @@ const NARROW: u16 = 60;
 
 impl State {
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
-        let page = Page::of(self, &Sight::of_scene(scene, sheet));
+        let page = Page::of(self, &PageInputs::of_scene(scene, sheet));
         for at in &page.ages {
             // Only record when this age changes; the page has already formatted it.
             sheet.age(*at);
@@ -62,7 +62,7 @@ impl State {
         if let Stage::Asking(_, _, confirmation) = &self.stage
             && page.asks
         {
-            let sight = Sight::of_scene(scene, sheet);
+            let sight = PageInputs::of_scene(scene, sheet);
             let apply = sight.keys_for(self.modes(), Action::Apply);
             row = self.ask(sheet, row, &page, confirmation, &apply);
         }
