@@ -38,7 +38,8 @@ fn the_example_is_applied_read_and_deleted() {
     let (code, out, err) = run(home, &["apply", "-f", &examples]);
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(
-        err.contains("no YAML or JSON files in") && err.contains("hint: -R"),
+        err.contains("no YAML or JSON files in")
+            && err.contains("hint: read the directories below it too: -R"),
         "{err}"
     );
 
