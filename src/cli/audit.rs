@@ -43,7 +43,7 @@ pub enum Verb {
 pub struct List {
     /// The component [default: all]
     component: Option<String>,
-    /// The environment [default: all environments, and the actions on releases]
+    /// Only entries of this environment [default: all entries, also those of releases, which have no environment]
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
     /// Leave out entries before this time: a day (2026-01-31), a time (2026-01-31T18:00:00Z) or a duration ago
@@ -80,7 +80,7 @@ pub struct Verify {
 pub struct Export {
     /// The component [default: all]
     component: Option<String>,
-    /// The environment [default: all environments, and the actions on releases]
+    /// Only entries of this environment [default: all entries, also those of releases, which have no environment]
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
     /// The output format

@@ -18,7 +18,7 @@ pub struct GitFlags {
     /// Allow git references to repositories on this machine (file:// and loopback addresses)
     #[arg(long, help_heading = GIT)]
     allow_file_repositories: bool,
-    /// A directory with one file per git host, which is named HOST and contains its token
+    /// A directory of git tokens: the file with the name of a host contains the token for that host
     #[arg(long, value_name = "DIR", env = "BOWLINE_GIT_TOKENS", help_heading = GIT)]
     git_tokens: Option<PathBuf>,
 }

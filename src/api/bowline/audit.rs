@@ -68,8 +68,8 @@ pub const CLONE_ENDS: &str = "not known: the clone ends here";
 pub struct AuditEntrySpec {
     /// The subject of the entry.
     pub subject: Subject,
-    /// The number of the entry in its chain: the generation of the subject, or for a component the position in
-    /// the chain.
+    /// The place of the entry in the chain of its subject: the generation of the subject; for a component, the
+    /// number of the entry.
     #[schemars(range(min = 1))]
     pub revision: i64,
     /// The id of the operation, which all entries of one command share; absent if another program made the
@@ -196,7 +196,7 @@ pub enum Action {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContentRef {
-    /// The name of the content, such as the name of the Release.
+    /// The name of the release or revision, such as the name of the Release.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The uid of the content.

@@ -243,7 +243,7 @@ impl JsonSchema for Content {
             "x-kubernetes-preserve-unknown-fields": true,
             "x-kubernetes-validations": [{
                 "rule": "has(self.compressed) ? !has(self.apiVersion) && !has(self.kind) && !has(self.metadata) && !has(self.spec) : has(self.apiVersion) && has(self.kind)",
-                "message": "content must be a whole object with apiVersion and kind, or have only the field compressed"
+                "message": "content must be a whole object with apiVersion and kind, or have no field other than `compressed`"
             }]
         })
     }

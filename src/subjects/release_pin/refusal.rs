@@ -197,7 +197,7 @@ pub enum Refusal {
     },
     /// A rollback without a target is refused because there is no last good release.
     #[error(
-        "{component} has no earlier release in {environment} that was healthy when it was replaced{}", skipped(.bad, .abandoned)
+        "{component} has no release to roll back to in {environment}: {}", why_none(.bad, .abandoned)
     )]
     NoLastGood {
         component: String,
@@ -351,13 +351,13 @@ fn reason(requires_reason: bool) -> &'static str {
     }
 }
 
-/// Returns a text that lists the healthy releases that are marked bad or abandoned; empty if there are none.
-fn skipped(bad: &[MarkedBad], abandoned: &[String]) -> String {
+/// Returns the reason why there is no last good release.
+fn why_none(bad: &[MarkedBad], abandoned: &[String]) -> String {
     let words: Vec<String> = bad.iter().map(MarkedBad::words).collect();
     let mut said = match words.is_empty() {
-        true => String::new(),
+        true => "no earlier release was healthy when it was replaced".to_owned(),
         false => format!(
-            " and is not marked bad; marked bad: {}",
+            "the earlier releases that were healthy are marked bad: {}",
             text::line(&words.join(", "))
         ),
     };
@@ -441,7 +441,7 @@ impl Refusal {
         let history = |component: &str, environment: &str| {
             aim(&format!("bowline history {}", at(component, environment)))
         };
-        let skip_path = || "to do it without a path: add --skip-path --reason TEXT".to_owned();
+        let skip_path = || "or skip the promotion path: add --skip-path --reason TEXT".to_owned();
         match self {
             Self::NoPin {
                 component,

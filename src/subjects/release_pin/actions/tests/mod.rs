@@ -210,7 +210,7 @@ fn promotions() {
             "dev",
             "prod",
             "why",
-            "the pipeline has no path from dev to prod | the paths from dev lead to staging | to do it without a path: add --skip-path --reason TEXT",
+            "the pipeline has no path from dev to prod | the paths from dev lead to staging | or skip the promotion path: add --skip-path --reason TEXT",
         ),
         (
             "from the last",
@@ -219,7 +219,7 @@ fn promotions() {
             "prod",
             "dev",
             "",
-            "the pipeline has no path from prod to dev | no path starts at prod | to do it without a path: add --skip-path --reason TEXT",
+            "the pipeline has no path from prod to dev | no path starts at prod | or skip the promotion path: add --skip-path --reason TEXT",
         ),
         (
             "past a path that is skipped",
@@ -477,7 +477,7 @@ fn deployments() {
             "staging",
             "cart-1",
             "",
-            "staging is not a first environment of the pipeline | deploy to dev and promote from there | to do it without a path: add --skip-path --reason TEXT",
+            "staging is not a first environment of the pipeline | deploy to dev and promote from there | or skip the promotion path: add --skip-path --reason TEXT",
         ),
         (
             "to another, skipping",
@@ -604,7 +604,7 @@ fn rollbacks() {
             NONE,
             last.clone(),
             true,
-            "cart has no earlier release in staging that was healthy when it was replaced | choose a release with --to RELEASE, from: bowline history cart -e staging",
+            "cart has no release to roll back to in staging: no earlier release was healthy when it was replaced | choose a release with --to RELEASE, from: bowline history cart -e staging",
         ),
         (
             "after a rollback, to a release before the restored one",
@@ -629,7 +629,7 @@ fn rollbacks() {
             },
             last.clone(),
             true,
-            "cart has no earlier release in staging that was healthy when it was replaced; the rollback skips cart-2: staging went back from it to cart-1 | …",
+            "cart has no release to roll back to in staging: no earlier release was healthy when it was replaced; the rollback skips cart-2: staging went back from it to cart-1 | …",
         ),
         (
             "from a release that was promoted again after its rollback",
@@ -657,7 +657,7 @@ fn rollbacks() {
             },
             last.clone(),
             true,
-            "cart has no earlier release in staging…",
+            "cart has no release to roll back to in staging…",
         ),
         (
             "the controller has not seen it",

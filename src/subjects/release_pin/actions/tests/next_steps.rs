@@ -34,7 +34,7 @@ fn a_rollback_names_the_healthy_releases_that_are_marked_bad() {
             mark(world, "cart-1", 1, by_bob);
             mark(world, "cart-2", 2, "bad");
         }),
-        "cart has no earlier release in staging that was healthy when it was replaced and is not marked bad; marked bad: cart-2, cart-1 (by bob: leaks) | if cart-2 is good: bowline mark good cart-2 --reason TEXT | otherwise choose a release with --to RELEASE, from: bowline history cart -e staging",
+        "cart has no release to roll back to in staging: the earlier releases that were healthy are marked bad: cart-2, cart-1 (by bob: leaks) | if cart-2 is good: bowline mark good cart-2 --reason TEXT | otherwise choose a release with --to RELEASE, from: bowline history cart -e staging",
     );
     compare(
         "an unhealthy release is not named",
@@ -43,7 +43,7 @@ fn a_rollback_names_the_healthy_releases_that_are_marked_bad() {
             world.pins(Event::Applied(pin("cart", "staging", "cart-3", ran)));
             mark(world, "cart-1", 1, by_bob);
         }),
-        "cart has no earlier release in staging that was healthy when it was replaced | choose a release…",
+        "cart has no release to roll back to in staging: no earlier release was healthy when it was replaced | choose a release…",
     );
 }
 
