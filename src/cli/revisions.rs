@@ -123,6 +123,7 @@ pub async fn run(
                 Wanted::Pin(subject) => subject,
                 Wanted::Named(named) => {
                     let found = named.revisions(options, environment, now).await?;
+                    found.record.iter().cloned().for_each(&mut *say);
                     return Ok(Outcome::done(print(&found, *output, now)));
                 }
             };

@@ -120,7 +120,8 @@ impl Named {
         let command = Command { subject, verb };
         let planned = (self.actions().plan)(&connection.client, &command, &asked).await;
         let planned = planned.map_err(|error| error::of_subject(error, &address))?;
-        planned.notes.into_iter().for_each(&mut *say);
+        let notes = planned.notes.into_iter().chain(planned.record);
+        notes.for_each(&mut *say);
         let plan = planned.plan;
         for change in &plan.changes {
             change

@@ -155,6 +155,8 @@ pub struct Revisions<C> {
     pub current: i64,
     /// The known revisions and the runs of unknown revisions.
     pub rows: Vec<Row<C>>,
+    /// The line that says where bowline records changes of the subject; None if it writes AuditEntries.
+    pub record: Option<String>,
 }
 
 /// The reason why a revision is not available.
@@ -216,6 +218,7 @@ impl<C> Revisions<C> {
             subject: self.subject,
             current: self.current,
             rows: rows.collect(),
+            record: self.record,
         }
     }
 

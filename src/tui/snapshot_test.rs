@@ -327,6 +327,7 @@ pub fn promoted() -> Revisions<Pinned> {
         subject: "checkout-service in production".to_owned(),
         current: 2,
         rows: rows.into(),
+        record: None,
     }
 }
 

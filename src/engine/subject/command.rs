@@ -76,6 +76,8 @@ pub struct Planned {
     pub plan: Plan,
     /// Notes for the user, shown with the plan.
     pub notes: Vec<String>,
+    /// The line that says where bowline records the change; None if it writes an AuditEntry.
+    pub record: Option<String>,
     /// The objects of each change before and after the change.
     pub objects: Vec<[Value; 2]>,
 }

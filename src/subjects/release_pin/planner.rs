@@ -117,6 +117,8 @@ pub struct ActionPlan {
     pub plan: Plan,
     /// Notes for the user, shown with the plan.
     pub notes: Vec<String>,
+    /// The line that says where bowline records the changes; None if it writes AuditEntries.
+    pub record: Option<String>,
     /// A release that the plan needs and that does not exist yet, with its deploy request.
     unmade: Option<(Box<Release>, Deploy)>,
     /// The objects before and after each change; None if a preview must render them.
@@ -140,6 +142,7 @@ impl ActionPlan {
         Self {
             plan,
             notes: Vec::new(),
+            record: None,
             unmade: None,
             objects: None,
         }
@@ -343,6 +346,7 @@ impl Planner<'_> {
             }
         };
         Ok(ActionPlan {
+            record: None,
             plan,
             notes,
             unmade,

@@ -40,17 +40,7 @@ pub async fn plan(
     allowed(client, subject, &place).await?;
     let mut planner = Planner::new(subject, &workload, &place, asked);
     let mut planned = planner.plan(&command.verb)?;
-    planned.notes.extend(match EntriesOf::ask(client, subject.kind).await {
-        EntriesOf::Kind => None,
-        EntriesOf::OtherKinds => Some(format!(
-            "the kind AuditEntry of this cluster is from an older bowline and has no entries of a {}: bowline records the change in an annotation of the object and as an Event; bowline install updates the kinds",
-            subject.kind.name
-        )),
-        EntriesOf::Nothing => Some(
-            "this cluster has no AuditEntries: bowline records the change in an annotation of the object and as an Event"
-                .to_owned(),
-        ),
-    });
+    planned.record = EntriesOf::ask(client, subject.kind).await.note();
     Ok(planned)
 }
 
@@ -509,6 +499,7 @@ impl<'a> Planner<'a> {
                 changes: vec![change],
             },
             notes: std::mem::take(&mut self.notes),
+            record: None,
             objects,
         }
     }

@@ -19,6 +19,7 @@ use crate::api::labels;
 use crate::api::openchoreo::release::{Mark, Verdict};
 use crate::api::operation::Operation;
 use crate::connect::kinds;
+use crate::engine::audit::EntriesOf;
 use crate::engine::health;
 use crate::engine::pages;
 use crate::engine::repeat::repeat;
@@ -153,8 +154,12 @@ pub async fn read(
     subject: &SubjectRef,
     _: Timestamp,
 ) -> Result<Revisions<Content>, SubjectError> {
-    let workload = Workload::read(client, subject).await?;
-    Ok(revisions(subject, &workload))
+    let entries = EntriesOf::ask(client, subject.kind);
+    let (workload, entries) = futures::join!(Workload::read(client, subject), entries);
+    Ok(Revisions {
+        record: entries.note(),
+        ..revisions(subject, &workload?)
+    })
 }
 
 /// Converts stored revisions to the revisions that all subjects share.
@@ -207,6 +212,7 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
         subject: subject.words(),
         current: current.unwrap_or_default(),
         rows,
+        record: None,
     }
 }
 

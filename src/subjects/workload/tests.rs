@@ -1,15 +1,19 @@
 //! Tests of workloads in the read model: which revision is the current one, and which one a rollback
-//! restores.
+//! restores. Tests of the actions in a store without controllers.
 
 use jiff::Timestamp;
+use kube::Client;
 use kube_embedded::{Embedded, Objects, Setup};
 use serde_json::json;
 
 use super::kind::DEPLOYMENT;
-use super::matrix;
+use super::{actions, matrix, revisions};
 use crate::engine::audit::EntriesOf;
+use crate::engine::plan::Asked;
+use crate::engine::subject::SubjectRef;
+use crate::engine::subject::command::{Command, Planned, SubjectError, Verb};
 use crate::engine::world::{Key, Source, World};
-use crate::fixture::{deployment, replica_set};
+use crate::fixture::{self, create_deployment, deployment, replica_set};
 use crate::subjects;
 use crate::subjects::release_pin::matrix::Health;
 
@@ -36,6 +40,72 @@ async fn a_workload_has_audit_entries_only_if_the_kind_lists_its_kind() {
         let store = Embedded::open(&file, "ana", setup).await.unwrap();
         let client = store.client("shop");
         assert_eq!(EntriesOf::ask(&client, &DEPLOYMENT).await, expected);
+    }
+}
+
+/// A store with the Deployment web, which has three revisions.
+struct Store {
+    client: Client,
+    _folder: tempfile::TempDir,
+}
+
+impl Store {
+    /// Opens a store with the kinds in `objects`.
+    async fn open(objects: Objects) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            objects,
+            ..Setup::default()
+        };
+        let file = folder.path().join("store.db");
+        let store = Embedded::open(&file, "ana", setup).await.unwrap();
+        let client = store.client("default");
+        create_deployment(&client, "web", &["web:1", "web:2", "web:3"]).await;
+        Self {
+            client,
+            _folder: folder,
+        }
+    }
+
+    async fn plan(&self, verb: Verb) -> Result<Planned, SubjectError> {
+        let command = Command {
+            subject: in_store(),
+            verb,
+        };
+        let asked = Asked {
+            operation: uuid::Uuid::new_v4().to_string(),
+            now: fixture::now(),
+            user: "ana".to_owned(),
+            reason: Some("INC-1".to_owned()),
+            namespace: "default".to_owned(),
+        };
+        actions::plan(&self.client, &command, &asked).await
+    }
+}
+
+fn in_store() -> SubjectRef {
+    SubjectRef::new(&DEPLOYMENT, Key::new("default", "web"))
+}
+
+/// A rollback to the default revision, without a hold.
+fn rollback(to: Option<i64>) -> Verb {
+    Verb::Rollback {
+        to,
+        hold: false,
+        force: false,
+    }
+}
+
+#[tokio::test]
+async fn without_audit_entries_the_plan_and_the_history_say_where_the_record_is() {
+    let with_entries = crate::api::store_setup().objects;
+    let note = "this cluster has no AuditEntries: annotations and Events record each change";
+    for (objects, expected) in [(Objects::default(), Some(note)), (with_entries, None)] {
+        let store = Store::open(objects).await;
+        let planned = store.plan(rollback(None)).await.unwrap();
+        assert_eq!(planned.record.as_deref(), expected);
+        let read = revisions::read(&store.client, &in_store(), fixture::now()).await;
+        assert_eq!(read.unwrap().record.as_deref(), expected);
     }
 }
 

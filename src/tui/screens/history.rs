@@ -204,6 +204,12 @@ impl History {
         }
     }
 
+    /// Returns the line that says where bowline records changes of the subject; None if it writes
+    /// AuditEntries.
+    pub fn record(&self) -> Option<&str> {
+        self.known()?.record.as_deref()
+    }
+
     /// Returns the revisions; None until they are loaded.
     fn known(&self) -> Option<&Revisions<Pinned>> {
         match &self.found {

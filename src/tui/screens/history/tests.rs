@@ -123,6 +123,7 @@ pub(in crate::screens) fn revisions() -> Revisions<Pinned> {
         subject: "checkout-service in production".to_owned(),
         current: 7,
         rows,
+        record: None,
     }
 }
 

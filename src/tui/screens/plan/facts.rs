@@ -91,6 +91,9 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &PlannedCommand) 
             for note in &action_plan.notes {
                 head.block("warning", note.clone(), Role::Warning);
             }
+            if let Some(record) = &action_plan.record {
+                head.block("record", record.clone(), Role::Warning);
+            }
         }
         PlannedCommand::Mark(marking) => mark(&mut head, marking),
         PlannedCommand::Collection(collection) => collected(&mut head, collection),
@@ -264,6 +267,9 @@ pub(super) fn became(state: &State, sight: &Sight<'_>, outcome: &Outcome) -> Vec
     }
     for hint in &outcome.hints {
         head.block("hint", hint.clone(), Role::Text);
+    }
+    if let Some(record) = &outcome.record {
+        head.block("record", record.clone(), Role::Text);
     }
     // Prefer the rollouts in the task, because it stores outcomes that the read model no longer
     // has.

@@ -25,6 +25,9 @@ pub struct Outcome {
     pub rolling: Vec<Rolling>,
     /// Whether all rollouts in `rolling` have ended.
     pub rolled_out: bool,
+    /// The line that says where bowline has recorded the changes; None if it wrote AuditEntries or
+    /// changed nothing.
+    pub record: Option<String>,
     /// The abbreviated id of the commit; None if the target is a server.
     pub commit: Option<String>,
 }
@@ -89,6 +92,9 @@ impl Outcome {
                     }
                     outcome.lines.push((done, words));
                 }
+                let is_made = |result: &Result<_, _>| matches!(result, Ok(applied) if *applied != Applied::Unchanged);
+                let record = action_plan.record.clone();
+                outcome.record = record.filter(|_| results.iter().any(is_made));
             }
             (PlannedCommand::Mark(marking), service::Outcome::Marked(result)) => {
                 let word = match marking.verdict {
@@ -259,15 +265,27 @@ mod tests {
     }
 
     /// Creates a plan of an action on cart in staging that keeps release cart-v2.
-    fn prepared(action: Action) -> PlannedCommand {
+    fn prepared(action: Action, record: Option<&str>) -> PlannedCommand {
         let change = fixture::change("cart", "staging", "cart-v2");
-        PlannedCommand::Changes(Box::new(ActionPlan::of(Plan {
+        let mut action_plan = ActionPlan::of(Plan {
             action,
             operation: "one".to_owned(),
             at: fixture::now(),
             reason: None,
             changes: vec![change],
-        })))
+        });
+        action_plan.record = record.map(str::to_owned);
+        PlannedCommand::Changes(Box::new(action_plan))
+    }
+
+    #[test]
+    fn an_outcome_says_where_the_record_is_if_something_changed() {
+        let note = "this cluster has no AuditEntries";
+        let prepared = prepared(Action::Pin, Some(note));
+        for (applied, expected) in [(Applied::Done(2), Some(note)), (Applied::Unchanged, None)] {
+            let outcome = Outcome::of(&prepared, &Ok(changed(applied)));
+            assert_eq!(outcome.record.as_deref(), expected);
+        }
     }
 
     #[test]
@@ -294,7 +312,7 @@ mod tests {
                 "cart in staging: already running this release",
             ),
         ] {
-            let prepared = prepared(action);
+            let prepared = prepared(action, None);
             for (applied, expected) in [(Applied::Done(2), done), (Applied::Unchanged, idle)] {
                 let outcome = Outcome::of(&prepared, &Ok(changed(applied)));
                 assert_eq!(outcome.words(), expected);
