@@ -65,6 +65,7 @@ pub fn target_info() -> TargetInfo {
         contexts: ["prod-eu", "prod-us"].map(known).into(),
         namespaces: Vec::new(),
         rights: Default::default(),
+        lacking: Default::default(),
         zone: TimeZone::UTC,
     }
 }

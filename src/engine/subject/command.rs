@@ -13,11 +13,14 @@ use super::SubjectRef;
 use crate::connect::explain;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::revisions::{NoRevision, Revisions};
+use crate::engine::rights::Right;
 
 /// The functions of a kind whose commands go through this module.
 pub struct Actions {
     pub revisions: for<'a> fn(&'a Client, &'a SubjectRef, Timestamp) -> Answer<'a, Found>,
     pub plan: for<'a> fn(&'a Client, &'a Command, &'a Asked) -> Answer<'a, Planned>,
+    /// The rights that every verb needs which changes a subject.
+    pub rights: &'static [Right],
 }
 
 /// The future that a function of a kind returns.

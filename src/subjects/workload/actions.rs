@@ -4,24 +4,24 @@
 //! Every plan depends on the pod template and, for a Deployment, on `paused`. It does not depend on the
 //! replicas, because an autoscaler may change them at any time.
 
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::abandoned::Abandoned;
+use super::kind::patch;
 use super::revisions::{Stored, Workload, manifest};
 use super::template::{self, DEPLOYMENT_KIND, PAUSED, TEMPLATE};
 use crate::api::bowline::audit::Action;
 use crate::api::hold::Hold;
-use crate::api::labels;
+use crate::api::{Environment, labels};
+use crate::connect::kinds;
 use crate::engine::audit::EntriesOf;
 use crate::engine::ownership::{GitOps, gitops};
 use crate::engine::plan::{Asked, Change, Field, Plan};
 use crate::engine::production::{Place, place};
+use crate::engine::rights::{self, Right};
 use crate::engine::subject::command::{Command, Planned, SubjectError, Verb};
 use crate::engine::subject::{SubjectRef, field};
 
@@ -47,52 +47,24 @@ pub async fn plan(
 /// Refuses a change if the user does not have the permission. If the server does not answer this question,
 /// the check passes, and the server decides when bowline writes.
 async fn allowed(client: &Client, subject: &SubjectRef, place: &Place) -> Result<(), SubjectError> {
-    let resource = (subject.kind.resource)();
-    let mut questions = vec![ResourceAttributes {
-        group: Some(resource.group),
-        resource: Some(resource.plural.clone()),
-        verb: Some("patch".to_owned()),
-        namespace: Some(subject.key.namespace.to_string()),
-        name: Some(subject.key.name.to_string()),
-        ..ResourceAttributes::default()
-    }];
-    questions.extend(
-        place
-            .environment
-            .as_ref()
-            .map(|(namespace, name)| ResourceAttributes {
-                group: Some("openchoreo.dev".to_owned()),
-                resource: Some("environments".to_owned()),
-                verb: Some("promote".to_owned()),
-                namespace: Some(namespace.clone()),
-                name: Some(name.clone()),
-                ..ResourceAttributes::default()
-            }),
-    );
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    for question in questions {
-        let (verb, resource) = (question.verb.clone(), question.resource.clone());
-        let review = SelfSubjectAccessReview {
-            spec: SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(question),
-                ..SelfSubjectAccessReviewSpec::default()
-            },
-            ..SelfSubjectAccessReview::default()
+    let key = &subject.key;
+    let change = patch(subject.kind.resource).on(&key.namespace, Some(&key.name));
+    let promote = place.environment.as_ref().map(|(namespace, name)| {
+        let promote = Right {
+            verb: "promote",
+            resource: kinds::kind::<Environment>,
         };
-        let answer = reviews.create(&PostParams::default(), &review).await;
-        if let Ok(answer) = answer
-            && answer.status.is_some_and(|status| !status.allowed)
-        {
-            return Err(SubjectError::Denied(format!(
-                "cannot change {} in {}: no role grants you the verb {} on {}",
-                subject.words(),
-                place.name,
-                verb.unwrap_or_default(),
-                resource.unwrap_or_default()
-            )));
-        }
+        promote.on(namespace, Some(name))
+    });
+    let questions = [Some(change), promote].into_iter().flatten();
+    match rights::lacking(client, questions).await {
+        None => Ok(()),
+        Some(lacking) => Err(SubjectError::Denied(format!(
+            "cannot change {} in {}: {lacking}",
+            subject.words(),
+            place.name,
+        ))),
     }
-    Ok(())
 }
 
 /// Plans commands on one workload. All functions are pure.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, ReplicaSet};
 use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::ApiResource;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -24,8 +25,9 @@ use crate::engine::health;
 use crate::engine::pages;
 use crate::engine::repeat::repeat;
 use crate::engine::revisions::{Cause, Revision, Revisions, Row, State};
+use crate::engine::rights::{Lacking, Right};
 use crate::engine::subject::command::{Content, SubjectError};
-use crate::engine::subject::{SubjectRef, field};
+use crate::engine::subject::{Kind, SubjectRef, field};
 use crate::text;
 
 /// The annotation with the revision number, on a ReplicaSet and on its Deployment.
@@ -92,7 +94,8 @@ impl Workload {
         let key = &subject.key;
         let api: Api<DynamicObject> =
             Api::namespaced_with(client.clone(), &key.namespace, &(subject.kind.resource)());
-        let found = repeat(|| api.get_opt(&key.name)).await?;
+        let found = repeat(|| api.get_opt(&key.name)).await;
+        let found = found.map_err(|error| denied(error, "get", subject.kind.resource, subject))?;
         let object = found.ok_or_else(|| SubjectError::Missing {
             subject: subject.words(),
             namespace: key.namespace.to_string(),
@@ -100,14 +103,16 @@ impl Workload {
         let selected = ListParams::default().labels(&selector(&object));
         // The revisions are read as untyped objects, so that a rollback also restores fields that this
         // version of bowline does not know.
-        let (resource, stored): (_, fn(&DynamicObject, DynamicObject) -> Option<Stored>) =
-            match subject.kind.name == DEPLOYMENT_KIND {
-                true => (kinds::kind::<ReplicaSet>(), of_set),
-                false => (kinds::kind::<ControllerRevision>(), of_kept),
-            };
+        let resource = stored_as(subject.kind);
+        let stored = match subject.kind.name == DEPLOYMENT_KIND {
+            true => of_set,
+            false => of_kept,
+        };
         let api: Api<DynamicObject> =
-            Api::namespaced_with(client.clone(), &key.namespace, &resource);
-        let all = pages::all(&api, selected, pages::PAGE).await?.into_iter();
+            Api::namespaced_with(client.clone(), &key.namespace, &resource());
+        let all = pages::all(&api, selected, pages::PAGE).await;
+        let all = all.map_err(|error| denied(error, "list", resource, subject))?;
+        let all = all.into_iter();
         let mut stored: Vec<Stored> = all.filter_map(|kept| stored(&object, kept)).collect();
         stored.sort_by_key(|stored| stored.number);
         Ok(Self {
@@ -145,6 +150,32 @@ impl Workload {
 
     pub fn health(&self) -> health::Verdict {
         health::wait::of_workload(&self.object, self.kind)
+    }
+}
+
+/// Returns the function of the API resource that stores the revisions of a kind.
+pub(super) fn stored_as(kind: &Kind) -> fn() -> ApiResource {
+    match kind.name == DEPLOYMENT_KIND {
+        true => kinds::kind::<ReplicaSet>,
+        false => kinds::kind::<ControllerRevision>,
+    }
+}
+
+/// If the server denied a request, names the right that the user does not have.
+fn denied(
+    error: kube::Error,
+    verb: &'static str,
+    resource: fn() -> ApiResource,
+    subject: &SubjectRef,
+) -> SubjectError {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => SubjectError::Denied(format!(
+            "cannot read the revisions of {} in {}: {}",
+            subject.words(),
+            subject.key.namespace,
+            Lacking::of(Right { verb, resource })
+        )),
+        error => error.into(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use kube::Client;
+use kube::client::Body;
 use kube_embedded::{Embedded, Objects, Setup};
 use serde_json::json;
 
@@ -106,6 +107,76 @@ async fn without_audit_entries_the_plan_and_the_history_say_where_the_record_is(
         assert_eq!(planned.record.as_deref(), expected);
         let read = revisions::read(&store.client, &in_store(), fixture::now()).await;
         assert_eq!(read.unwrap().record.as_deref(), expected);
+    }
+}
+
+/// Returns a client for which the server denies a verb on a resource: `get` for reads, `patch` for reviews.
+fn denying(client: &Client, method: http::Method, ends: &'static str) -> Client {
+    let inner = client.clone();
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let path = request.uri().path();
+        let is_denied = request.method() == method && path.ends_with(ends);
+        let client = inner.clone();
+        async move {
+            if !is_denied {
+                return Ok::<_, tower::BoxError>(client.send(request).await?);
+            }
+            let status = kube::core::Status::failure("forbidden", "Forbidden").with_code(403);
+            let review = json!({
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+                "metadata": {}, "spec": {}, "status": {"allowed": false},
+            });
+            let (code, body) = match method_is_read(&request) {
+                true => (403, serde_json::to_vec(&status)?),
+                false => (201, serde_json::to_vec(&review)?),
+            };
+            let response = http::Response::builder().status(code);
+            Ok(response.body(Body::from(body))?)
+        }
+    });
+    Client::new(service, "default")
+}
+
+fn method_is_read(request: &http::Request<Body>) -> bool {
+    request.method() == http::Method::GET
+}
+
+#[tokio::test]
+async fn a_missing_right_is_named_with_the_object() {
+    let store = Store::open(Objects::default()).await;
+    let read = |ends| denying(&store.client, http::Method::GET, ends);
+    let review = denying(
+        &store.client,
+        http::Method::POST,
+        "selfsubjectaccessreviews",
+    );
+    for (client, expected) in [
+        (
+            read("deployments/web"),
+            "cannot read the revisions of deploy/web in default: no role grants you the verb get on deployments",
+        ),
+        (
+            read("replicasets"),
+            "cannot read the revisions of deploy/web in default: no role grants you the verb list on replicasets",
+        ),
+        (
+            review,
+            "cannot change deploy/web in default: no role grants you the verb patch on deployments",
+        ),
+    ] {
+        let denied = Store {
+            client: client.clone(),
+            _folder: tempfile::tempdir().unwrap(),
+        };
+        let refused = denied.plan(rollback(None)).await.unwrap_err();
+        assert!(matches!(refused, SubjectError::Denied(_)), "{refused:?}");
+        assert_eq!(refused.to_string(), expected);
+        let read = revisions::read(&client, &in_store(), fixture::now()).await;
+        if expected.contains("read") {
+            assert_eq!(read.unwrap_err().to_string(), expected);
+        } else {
+            assert!(read.is_ok(), "the user may read");
+        }
     }
 }
 

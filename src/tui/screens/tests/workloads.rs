@@ -37,6 +37,23 @@ fn a_filter_finds_workloads_by_kind_and_image() {
 }
 
 #[test]
+fn actions_that_the_user_may_not_do_are_dimmed_with_the_reason() {
+    let why = "no role grants you the verb patch on deployments";
+    let mut still = cluster();
+    let of_footer = |still: &SnapshotTest, word: &str| {
+        let drawn = still.draw((120, 40));
+        let last: Vec<_> = drawn.content.rchunks(120).next().unwrap().to_vec();
+        let text: String = last.iter().map(|cell| cell.symbol()).collect();
+        last[text.find(word).unwrap()].fg
+    };
+    still = still.keys("G");
+    let usual = of_footer(&still, "roll back");
+    still.model.target_info.lacking = [("Deployment", why.to_owned())].into();
+    assert_ne!(of_footer(&still, "roll back"), usual);
+    still.shows(&format!("Its actions are not available: {why}."));
+}
+
+#[test]
 fn a_workload_is_not_promoted() {
     cluster()
         .keys("G P")
