@@ -42,6 +42,7 @@ pub async fn run(
 ) -> Result<String, Error> {
     if let Some(named) = arguments.subject() {
         let found = named.revisions(options, environment, now).await?;
+        found.record.iter().cloned().for_each(&mut *say);
         return Ok(revisions::print(&found, arguments.output, now));
     }
     let place = named_environment(&arguments.environment)?;

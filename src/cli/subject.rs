@@ -120,7 +120,8 @@ impl Named {
         let command = Command { subject, verb };
         let planned = (self.actions().plan)(&connection.client, &command, &asked).await;
         let planned = planned.map_err(|error| error::of_subject(error, &address))?;
-        planned.notes.into_iter().for_each(&mut *say);
+        let notes = planned.notes.into_iter().chain(planned.record);
+        notes.for_each(&mut *say);
         let plan = planned.plan;
         for change in &plan.changes {
             change
@@ -128,8 +129,8 @@ impl Named {
                 .iter()
                 .for_each(|warning| say(format!("warning: {warning}")));
         }
-        if let Some(environment) = plan.lacks_reason() {
-            let lacks = format!("{environment} requires a reason for every change");
+        if let Some(change) = plan.lacks_reason() {
+            let lacks = change.reason_rule();
             match (changes.dry_run, confirm::asks(changes.yes)) {
                 (true, _) => say(format!("{lacks}; without --reason bowline refuses it")),
                 // The user can type the reason as part of the confirmation.

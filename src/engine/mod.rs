@@ -19,6 +19,7 @@ pub mod production;
 pub mod publish;
 pub mod repeat;
 pub mod revisions;
+pub mod rights;
 pub mod subject;
 pub mod time_input;
 pub mod whoami;

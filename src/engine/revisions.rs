@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::api::bowline::audit::Action;
+use crate::api::openchoreo::release::Verdict;
 
 /// One past or current state of a subject.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +34,9 @@ pub struct Revision<C> {
     /// The reason for the health, as text for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The mark of the revision; None without a mark, and for a subject whose content has the mark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Verdict>,
     /// The content, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<C>,
@@ -155,6 +159,8 @@ pub struct Revisions<C> {
     pub current: i64,
     /// The known revisions and the runs of unknown revisions.
     pub rows: Vec<Row<C>>,
+    /// The line that says where bowline records changes of the subject; None if it writes AuditEntries.
+    pub record: Option<String>,
 }
 
 /// The reason why a revision is not available.
@@ -210,12 +216,14 @@ impl<C> Revisions<C> {
                 restored_from: revision.restored_from,
                 state: revision.state,
                 why: revision.why,
+                mark: revision.mark,
             }),
         });
         Revisions {
             subject: self.subject,
             current: self.current,
             rows: rows.collect(),
+            record: self.record,
         }
     }
 

@@ -215,6 +215,8 @@ pub enum Answer {
     /// By environment: whether the user may change ReleasePins there. The error is the reason why
     /// not.
     Rights(BTreeMap<String, Result<(), String>>),
+    /// The kinds of workloads that the user may not change, each with the reason.
+    Lacking(BTreeMap<&'static str, String>),
     Namespaces(Result<Vec<String>, String>),
     /// The text of an object, or the error from reading it.
     Described(Result<String, String>),

@@ -593,6 +593,7 @@ fn target_info_of(
         contexts: connect::contexts(options, environment),
         namespaces: Vec::new(),
         rights: Default::default(),
+        lacking: Default::default(),
         zone: TimeZone::system(),
     }
 }

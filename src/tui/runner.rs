@@ -14,11 +14,6 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-};
-use kube::Api;
-use kube::api::PostParams;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 
@@ -29,6 +24,8 @@ use crate::connect::kinds::kind;
 use crate::connect::{Address, Connection, DataPlanes, explain};
 use crate::engine::diff;
 use crate::engine::plan::Asked;
+use crate::engine::rights::{self, Right};
+use crate::engine::subject::Kind;
 use crate::engine::subject::command::SubjectError;
 use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::feed::Feed;
@@ -364,42 +361,39 @@ async fn rights(
     environments: Vec<String>,
 ) -> BTreeMap<String, Result<(), String>> {
     let connection = &session.connection;
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(connection.client.clone());
-    let ask = |environment: String| {
-        let question = SelfSubjectAccessReview {
-            spec: SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(ResourceAttributes {
-                    group: Some("openchoreo.dev".to_owned()),
-                    resource: Some("environments".to_owned()),
-                    name: Some(environment.clone()),
-                    namespace: Some(connection.namespace.clone()),
-                    verb: Some("promote".to_owned()),
-                    ..ResourceAttributes::default()
-                }),
-                ..SelfSubjectAccessReviewSpec::default()
-            },
-            ..SelfSubjectAccessReview::default()
-        };
-        let reviews = reviews.clone();
-        async move {
-            let answer = reviews
-                .create(&PostParams::default(), &question)
-                .await
-                .ok()?;
-            let status = answer.status?;
-            let right = match status.allowed {
-                true => Ok(()),
-                false => Err(status
-                    .reason
-                    .filter(|reason| !reason.is_empty())
-                    .unwrap_or_else(|| {
-                        "no role grants you the verb promote on this environment".to_owned()
-                    })),
-            };
-            Some((environment, right))
-        }
+    let promote = Right {
+        verb: "promote",
+        resource: kind::<crate::api::Environment>,
+    };
+    let ask = |environment: String| async move {
+        let question = promote.on(&connection.namespace, Some(&environment));
+        let answer = rights::ask(&connection.client, question).await?;
+        let right = answer.map_err(|lacking| {
+            lacking.why.unwrap_or_else(|| {
+                "no role grants you the verb promote on this environment".to_owned()
+            })
+        });
+        Some((environment, right))
     };
     let answers = join_all(environments.into_iter().map(ask)).await;
+    answers.into_iter().flatten().collect()
+}
+
+/// Asks which kinds of workloads the user may not change in the namespace of the session. The result has the
+/// reason for each of these kinds.
+async fn lacking(session: &Session) -> BTreeMap<&'static str, String> {
+    let connection = &session.connection;
+    let kinds = subjects::kinds().filter(|kind| {
+        let group = (kind.resource)().group;
+        connection.target.stores(&group)
+    });
+    let ask = |kind: &'static Kind| async move {
+        let needed = kind.actions.as_ref()?.rights.iter();
+        let questions = needed.map(|right| right.on(&connection.namespace, None));
+        let lacking = rights::lacking(&connection.client, questions).await?;
+        Some((kind.name, lacking.to_string()))
+    };
+    let answers = join_all(kinds.map(ask)).await;
     answers.into_iter().flatten().collect()
 }
 
@@ -422,5 +416,7 @@ pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) -> Joi
         let user = said.user.clone();
         *session.who.write().unwrap_or_else(PoisonError::into_inner) = said;
         let _ = events.send(Event::Known(user));
+        let lacking = lacking(&session).await;
+        let _ = events.send(Event::Answer(0, Answer::Lacking(lacking)));
     })
 }

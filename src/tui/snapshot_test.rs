@@ -65,6 +65,7 @@ pub fn target_info() -> TargetInfo {
         contexts: ["prod-eu", "prod-us"].map(known).into(),
         namespaces: Vec::new(),
         rights: Default::default(),
+        lacking: Default::default(),
         zone: TimeZone::UTC,
     }
 }
@@ -311,6 +312,7 @@ pub fn promoted() -> Revisions<Pinned> {
         restored_from: None,
         state: State::Current,
         why: None,
+        mark: None,
         content: Some(Pinned {
             release: ContentRef::named(release),
             holds: Vec::new(),
@@ -327,6 +329,7 @@ pub fn promoted() -> Revisions<Pinned> {
         subject: "checkout-service in production".to_owned(),
         current: 2,
         rows: rows.into(),
+        record: None,
     }
 }
 

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use super::effect::WorkTree;
 use crate::connect::{Address, Known};
 use crate::gitops::tree::LeftOutPin;
+use crate::subjects;
 
 /// The connected target, the user, and the rights of the user on the target.
 #[derive(Clone, Debug)]
@@ -38,11 +39,21 @@ pub struct TargetInfo {
     /// By environment: whether the user may change ReleasePins there. The error is the reason why
     /// not. The map has no entry for an environment that bowline has not checked yet.
     pub rights: BTreeMap<String, Result<(), String>>,
+    /// The kinds of workloads that the user may not change, each with the reason; empty until bowline
+    /// has checked it. A role can still allow a change of one object.
+    pub lacking: BTreeMap<&'static str, String>,
     /// The time zone in which screens show times.
     pub zone: TimeZone,
 }
 
 impl TargetInfo {
+    /// Returns the reason why the user may not change the subject of a row such as `deploy/web`; None if
+    /// the user may, and for a component.
+    pub fn lacks(&self, row: &str) -> Option<&str> {
+        let (subject, _) = subjects::matrix::named("", row)?;
+        self.lacking.get(subject.kind.name).map(String::as_str)
+    }
+
     /// Adds the flags of the target to a `bowline` command line, so that it works in any shell.
     pub fn aimed(&self, line: String) -> String {
         self.address.bowline(&line)

@@ -469,6 +469,10 @@ fn answered(
             model.target_info.rights = rights;
             return;
         }
+        Answer::Lacking(lacking) => {
+            model.target_info.lacking = lacking;
+            return;
+        }
         Answer::Exported(Ok(path)) => {
             return say(
                 model,

@@ -323,7 +323,10 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         }
         let keys = keys.join("/");
         // The footer shows an action that is not allowed, but dimmed.
-        let lacks = |name: &Arc<str>| from_keys::not_for_workloads(*action, name).is_some();
+        let lacks = |name: &Arc<str>| {
+            from_keys::not_for_workloads(*action, name).is_some()
+                || model.target_info.lacks(name).is_some()
+        };
         let refused = action.plans()
             && (model.target_info.unwritable(now).is_some() || selected.iter().any(lacks));
         let (key, description) = match refused {

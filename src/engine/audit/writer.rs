@@ -222,6 +222,20 @@ impl EntriesOf {
         }
     }
 
+    /// Returns the line that says where bowline records a change; None if it writes an AuditEntry.
+    pub fn note(self) -> Option<String> {
+        let note = match self {
+            Self::Kind => return None,
+            Self::OtherKinds => {
+                "the kind AuditEntry of this cluster is from an older bowline: annotations and Events record each change; bowline install updates the kinds"
+            }
+            Self::Nothing => {
+                "this cluster has no AuditEntries: annotations and Events record each change"
+            }
+        };
+        Some(note.to_owned())
+    }
+
     fn of(document: &Value, kind: &Kind) -> Self {
         let schemas = document.pointer("/components/schemas");
         let mut schemas = schemas.and_then(Value::as_object).into_iter().flatten();

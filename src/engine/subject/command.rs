@@ -10,14 +10,18 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::SubjectRef;
+use crate::api::openchoreo::release::Verdict;
 use crate::connect::explain;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::revisions::{NoRevision, Revisions};
+use crate::engine::rights::Right;
 
 /// The functions of a kind whose commands go through this module.
 pub struct Actions {
     pub revisions: for<'a> fn(&'a Client, &'a SubjectRef, Timestamp) -> Answer<'a, Found>,
     pub plan: for<'a> fn(&'a Client, &'a Command, &'a Asked) -> Answer<'a, Planned>,
+    /// The rights that every verb needs which changes a subject.
+    pub rights: &'static [Right],
 }
 
 /// The future that a function of a kind returns.
@@ -58,6 +62,8 @@ pub enum Verb {
     },
     /// Reverse the last action that bowline made on the subject.
     Undo,
+    /// Mark a revision bad, so that no rollback restores it, or good again.
+    Mark { revision: i64, verdict: Verdict },
 }
 
 /// The content of a revision.
@@ -76,6 +82,8 @@ pub struct Planned {
     pub plan: Plan,
     /// Notes for the user, shown with the plan.
     pub notes: Vec<String>,
+    /// The line that says where bowline records the change; None if it writes an AuditEntry.
+    pub record: Option<String>,
     /// The objects of each change before and after the change.
     pub objects: Vec<[Value; 2]>,
 }

@@ -47,6 +47,7 @@ pub async fn plan(
     let Some(Planned {
         mut plan,
         mut notes,
+        record,
         mut objects,
     }) = plans.next()
     else {
@@ -59,7 +60,9 @@ pub async fn plan(
     }
     notes.sort();
     notes.dedup();
-    Ok(ActionPlan::of_objects(plan, notes, objects))
+    let mut action_plan = ActionPlan::of_objects(plan, notes, objects);
+    action_plan.record = record;
+    Ok(action_plan)
 }
 
 /// Translates a request on one subject to a command, and returns the command with the functions of
@@ -96,6 +99,12 @@ fn command(
             hold: unpin.hold.clone(),
         },
         ActionRequest::Undo(_) => Verb::Undo,
+        ActionRequest::Mark {
+            revision, verdict, ..
+        } => Verb::Mark {
+            revision: *revision,
+            verdict: *verdict,
+        },
         ActionRequest::Deploy { .. } | ActionRequest::Promote(_) | ActionRequest::Set(_) => {
             return Err(refused(
                 "a workload is not deployed or promoted by bowline; it can be rolled back and pinned",

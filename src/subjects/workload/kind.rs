@@ -1,7 +1,9 @@
 //! Describes Deployments, StatefulSets and DaemonSets as kinds of subjects.
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::apps::v1::{
+    ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet,
+};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
@@ -11,26 +13,45 @@ use super::{actions, revisions};
 use crate::api::bowline::audit::ContentRef;
 use crate::api::labels;
 use crate::connect::kinds;
+use crate::engine::rights::Right;
 use crate::engine::subject::command::Actions;
 use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, field};
 
 /// Deployments.
 pub static DEPLOYMENT: Kind = Kind {
     numbering: numbering(&[TEMPLATE, PAUSED]),
-    ..workload(DEPLOYMENT_KIND, &["deploy", "deployment"], || {
-        kinds::kind::<Deployment>()
-    })
+    ..workload(
+        DEPLOYMENT_KIND,
+        &["deploy", "deployment"],
+        kinds::kind::<Deployment>,
+        &[
+            list(kinds::kind::<ReplicaSet>),
+            patch(kinds::kind::<Deployment>),
+        ],
+    )
 };
 
 /// The apps/v1 StatefulSet.
-pub static STATEFUL_SET: Kind = workload("StatefulSet", &["sts", "statefulset"], || {
-    kinds::kind::<StatefulSet>()
-});
+pub static STATEFUL_SET: Kind = workload(
+    "StatefulSet",
+    &["sts", "statefulset"],
+    kinds::kind::<StatefulSet>,
+    &[
+        list(kinds::kind::<ControllerRevision>),
+        patch(kinds::kind::<StatefulSet>),
+    ],
+);
 
 /// The apps/v1 DaemonSet.
-pub static DAEMON_SET: Kind = workload("DaemonSet", &["ds", "daemonset"], || {
-    kinds::kind::<DaemonSet>()
-});
+pub static DAEMON_SET: Kind = workload(
+    "DaemonSet",
+    &["ds", "daemonset"],
+    kinds::kind::<DaemonSet>,
+    &[
+        list(kinds::kind::<ControllerRevision>),
+        patch(kinds::kind::<DaemonSet>),
+    ],
+);
 
 pub static KINDS: [&Kind; 3] = [&DEPLOYMENT, &STATEFUL_SET, &DAEMON_SET];
 
@@ -38,6 +59,7 @@ const fn workload(
     name: &'static str,
     prefixes: &'static [&'static str],
     resource: fn() -> ApiResource,
+    rights: &'static [Right],
 ) -> Kind {
     Kind {
         name,
@@ -49,11 +71,31 @@ const fn workload(
         actions: Some(Actions {
             revisions: |client, subject, now| Box::pin(revisions::read(client, subject, now)),
             plan: |client, command, asked| Box::pin(actions::plan(client, command, asked)),
+            rights,
         }),
-        capabilities: &[Capability::Rollback, Capability::Pin, Capability::Undo],
+        capabilities: &[
+            Capability::Rollback,
+            Capability::Pin,
+            Capability::Undo,
+            Capability::Mark,
+        ],
         content,
         release_ref: |_, _| None,
         place: |object| (object.name_any(), object.namespace()),
+    }
+}
+
+const fn list(resource: fn() -> ApiResource) -> Right {
+    Right {
+        verb: "list",
+        resource,
+    }
+}
+
+pub(super) const fn patch(resource: fn() -> ApiResource) -> Right {
+    Right {
+        verb: "patch",
+        resource,
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, ReplicaSet};
 use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::ApiResource;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -19,12 +20,14 @@ use crate::api::labels;
 use crate::api::openchoreo::release::{Mark, Verdict};
 use crate::api::operation::Operation;
 use crate::connect::kinds;
+use crate::engine::audit::EntriesOf;
 use crate::engine::health;
 use crate::engine::pages;
 use crate::engine::repeat::repeat;
 use crate::engine::revisions::{Cause, Revision, Revisions, Row, State};
+use crate::engine::rights::{Lacking, Right};
 use crate::engine::subject::command::{Content, SubjectError};
-use crate::engine::subject::{SubjectRef, field};
+use crate::engine::subject::{Kind, SubjectRef, field};
 use crate::text;
 
 /// The annotation with the revision number, on a ReplicaSet and on its Deployment.
@@ -53,26 +56,30 @@ impl Stored {
 
     /// Returns the bad mark of the revision as text, with its note; None if the revision is not marked bad.
     pub fn bad(&self) -> Option<String> {
-        bad(self.object.annotations())
+        let mark = self.object.annotations().get(labels::MARK)?;
+        if self.verdict() != Some(Verdict::Bad) {
+            return None;
+        }
+        let Ok(mark) = serde_json::from_str::<Mark>(mark) else {
+            return Some("marked bad".to_owned());
+        };
+        let reason = mark.note.map(|reason| format!(": {reason}"));
+        Some(format!(
+            "marked bad by {}{}",
+            mark.by,
+            reason.unwrap_or_default()
+        ))
+    }
+
+    /// Returns the mark of the revision; None if it has no mark.
+    pub fn verdict(&self) -> Option<Verdict> {
+        verdict(self.object.annotations(), &template::hash(&self.template))
     }
 }
 
-/// Reads the bad mark from the annotations of a revision and returns it as text; None if the revision is not
-/// marked bad.
-pub(super) fn bad(annotations: &BTreeMap<String, String>) -> Option<String> {
-    let mark = annotations.get(labels::MARK)?;
-    match serde_json::from_str::<Mark>(mark) {
-        Ok(mark) if mark.verdict == Verdict::Bad => {
-            let reason = mark.note.map(|reason| format!(": {reason}"));
-            Some(format!(
-                "marked bad by {}{}",
-                mark.by,
-                reason.unwrap_or_default()
-            ))
-        }
-        Ok(_) => None,
-        Err(_) => Some("marked bad".to_owned()),
-    }
+/// Reads the mark of the revision whose template has this hash; None if it has no mark.
+pub(super) fn verdict(annotations: &BTreeMap<String, String>, hash: &str) -> Option<Verdict> {
+    Verdict::on_content(annotations.get(labels::MARK)?, hash)
 }
 
 /// A workload with its stored revisions.
@@ -91,7 +98,8 @@ impl Workload {
         let key = &subject.key;
         let api: Api<DynamicObject> =
             Api::namespaced_with(client.clone(), &key.namespace, &(subject.kind.resource)());
-        let found = repeat(|| api.get_opt(&key.name)).await?;
+        let found = repeat(|| api.get_opt(&key.name)).await;
+        let found = found.map_err(|error| denied(error, "get", subject.kind.resource, subject))?;
         let object = found.ok_or_else(|| SubjectError::Missing {
             subject: subject.words(),
             namespace: key.namespace.to_string(),
@@ -99,14 +107,16 @@ impl Workload {
         let selected = ListParams::default().labels(&selector(&object));
         // The revisions are read as untyped objects, so that a rollback also restores fields that this
         // version of bowline does not know.
-        let (resource, stored): (_, fn(&DynamicObject, DynamicObject) -> Option<Stored>) =
-            match subject.kind.name == DEPLOYMENT_KIND {
-                true => (kinds::kind::<ReplicaSet>(), of_set),
-                false => (kinds::kind::<ControllerRevision>(), of_kept),
-            };
+        let resource = stored_as(subject.kind);
+        let stored = match subject.kind.name == DEPLOYMENT_KIND {
+            true => of_set,
+            false => of_kept,
+        };
         let api: Api<DynamicObject> =
-            Api::namespaced_with(client.clone(), &key.namespace, &resource);
-        let all = pages::all(&api, selected, pages::PAGE).await?.into_iter();
+            Api::namespaced_with(client.clone(), &key.namespace, &resource());
+        let all = pages::all(&api, selected, pages::PAGE).await;
+        let all = all.map_err(|error| denied(error, "list", resource, subject))?;
+        let all = all.into_iter();
         let mut stored: Vec<Stored> = all.filter_map(|kept| stored(&object, kept)).collect();
         stored.sort_by_key(|stored| stored.number);
         Ok(Self {
@@ -119,6 +129,11 @@ impl Workload {
     /// Returns the pod template of the workload.
     pub fn template(&self) -> Value {
         field(&self.object, TEMPLATE).unwrap_or_default()
+    }
+
+    /// Returns a stored revision; None if it is not stored.
+    pub fn find(&self, number: i64) -> Option<&Stored> {
+        self.stored.iter().find(|stored| stored.number == number)
     }
 
     /// Returns the newest stored revision with the template of the workload; None if the Kubernetes
@@ -147,14 +162,44 @@ impl Workload {
     }
 }
 
+/// Returns the function of the API resource that stores the revisions of a kind.
+pub(super) fn stored_as(kind: &Kind) -> fn() -> ApiResource {
+    match kind.name == DEPLOYMENT_KIND {
+        true => kinds::kind::<ReplicaSet>,
+        false => kinds::kind::<ControllerRevision>,
+    }
+}
+
+/// If the server denied a request, names the right that the user does not have.
+fn denied(
+    error: kube::Error,
+    verb: &'static str,
+    resource: fn() -> ApiResource,
+    subject: &SubjectRef,
+) -> SubjectError {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => SubjectError::Denied(format!(
+            "cannot read the revisions of {} in {}: {}",
+            subject.words(),
+            subject.key.namespace,
+            Lacking::of(Right { verb, resource })
+        )),
+        error => error.into(),
+    }
+}
+
 /// Reads the revisions of a workload from the server.
 pub async fn read(
     client: &Client,
     subject: &SubjectRef,
     _: Timestamp,
 ) -> Result<Revisions<Content>, SubjectError> {
-    let workload = Workload::read(client, subject).await?;
-    Ok(revisions(subject, &workload))
+    let entries = EntriesOf::ask(client, subject.kind);
+    let (workload, entries) = futures::join!(Workload::read(client, subject), entries);
+    Ok(Revisions {
+        record: entries.note(),
+        ..revisions(subject, &workload?)
+    })
 }
 
 /// Converts stored revisions to the revisions that all subjects share.
@@ -183,6 +228,7 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
                 Some(Health::Degraded) => State::Unhealthy,
                 Some(_) => State::Current,
             },
+            mark: stored.verdict(),
             why: stored
                 .bad()
                 .or_else(|| verdict.and_then(|verdict| verdict.message)),
@@ -207,6 +253,7 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
         subject: subject.words(),
         current: current.unwrap_or_default(),
         rows,
+        record: None,
     }
 }
 
@@ -220,17 +267,22 @@ fn created(stored: &Stored, operation: Option<&Operation>) -> Option<Timestamp> 
 /// Returns the operation by which bowline published a revision, from the annotations of `object`; None if
 /// another program published it.
 fn published(stored: &Stored, object: &DynamicObject) -> Option<Operation> {
-    let text = object.annotations().get(labels::OPERATION)?;
+    let hash = template::hash(&stored.template);
+    let annotations = object.annotations();
+    [labels::OPERATION, labels::PUBLISHED]
+        .iter()
+        .find_map(|name| publishing(annotations.get(*name)?, &hash))
+}
+
+/// Parses an operation; None if it did not publish the template with this hash.
+///
+/// Another program that changes the template leaves the annotation on the object. So the operation counts only if it
+/// names the hash of the template.
+pub(super) fn publishing(text: &str, hash: &str) -> Option<Operation> {
     let operation: Operation = serde_json::from_str(text).ok()?;
-    let hash = operation.to.as_ref()?.hash.as_deref();
-    // Another program that changes the template leaves the annotation on the object. So the operation counts
-    // only if it names the hash of this template.
-    let is_own = hash == Some(template::hash(&stored.template).as_str());
-    let moves = matches!(
-        operation.action,
-        Action::Rollback | Action::Undo | Action::Promote
-    );
-    (is_own && moves).then_some(operation)
+    let of = |content: &Option<ContentRef>| content.as_ref()?.hash.clone();
+    let (from, to) = (of(&operation.from), of(&operation.to));
+    (to.as_deref() == Some(hash) && from != to).then_some(operation)
 }
 
 fn cause(stored: &Stored, operation: Option<Operation>) -> Option<Cause> {

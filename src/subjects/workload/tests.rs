@@ -1,15 +1,26 @@
 //! Tests of workloads in the read model: which revision is the current one, and which one a rollback
-//! restores.
+//! restores. Tests of the actions in a store without controllers.
 
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::client::Body;
+use kube::{Client, ResourceExt};
 use kube_embedded::{Embedded, Objects, Setup};
 use serde_json::json;
 
 use super::kind::DEPLOYMENT;
-use super::matrix;
+use super::{actions, matrix, revisions};
+use crate::api::bowline::audit::{Action, AuditEntry};
+use crate::api::labels;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::audit::EntriesOf;
+use crate::engine::plan::{Asked, Change};
+use crate::engine::publish::{Applied, apply};
+use crate::engine::subject::SubjectRef;
+use crate::engine::subject::command::{Command, Found, Planned, SubjectError, Verb};
 use crate::engine::world::{Key, Source, World};
-use crate::fixture::{deployment, replica_set};
+use crate::fixture::{self, create_deployment, deployment, replica_set};
 use crate::subjects;
 use crate::subjects::release_pin::matrix::Health;
 
@@ -36,6 +47,251 @@ async fn a_workload_has_audit_entries_only_if_the_kind_lists_its_kind() {
         let store = Embedded::open(&file, "ana", setup).await.unwrap();
         let client = store.client("shop");
         assert_eq!(EntriesOf::ask(&client, &DEPLOYMENT).await, expected);
+    }
+}
+
+/// A store with the Deployment web, which has three revisions.
+struct Store {
+    client: Client,
+    _folder: tempfile::TempDir,
+}
+
+impl Store {
+    /// Opens a store with the kinds in `objects`.
+    async fn open(objects: Objects) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            objects,
+            ..Setup::default()
+        };
+        let file = folder.path().join("store.db");
+        let store = Embedded::open(&file, "ana", setup).await.unwrap();
+        let client = store.client("default");
+        create_deployment(&client, "web", &["web:1", "web:2", "web:3"]).await;
+        Self {
+            client,
+            _folder: folder,
+        }
+    }
+
+    async fn plan(&self, verb: Verb) -> Result<Planned, SubjectError> {
+        let command = Command {
+            subject: in_store(),
+            verb,
+        };
+        let asked = Asked {
+            operation: uuid::Uuid::new_v4().to_string(),
+            now: fixture::now(),
+            user: "ana".to_owned(),
+            reason: Some("INC-1".to_owned()),
+            namespace: "default".to_owned(),
+        };
+        actions::plan(&self.client, &command, &asked).await
+    }
+}
+
+fn in_store() -> SubjectRef {
+    SubjectRef::new(&DEPLOYMENT, Key::new("default", "web"))
+}
+
+/// A rollback to the default revision, without a hold.
+fn rollback(to: Option<i64>) -> Verb {
+    Verb::Rollback {
+        to,
+        hold: false,
+        force: false,
+    }
+}
+
+#[tokio::test]
+async fn without_audit_entries_the_plan_and_the_history_say_where_the_record_is() {
+    let with_entries = crate::api::store_setup().objects;
+    let note = "this cluster has no AuditEntries: annotations and Events record each change";
+    for (objects, expected) in [(Objects::default(), Some(note)), (with_entries, None)] {
+        let store = Store::open(objects).await;
+        let planned = store.plan(rollback(None)).await.unwrap();
+        assert_eq!(planned.record.as_deref(), expected);
+        let read = revisions::read(&store.client, &in_store(), fixture::now()).await;
+        assert_eq!(read.unwrap().record.as_deref(), expected);
+    }
+}
+
+/// Plans and applies a command.
+impl Store {
+    async fn act(&self, verb: Verb) -> Result<Applied, String> {
+        let planned = self.plan(verb).await.map_err(|error| error.to_string())?;
+        let plan = planned.plan;
+        let done = apply(&self.client, &plan, &plan.changes[0], &fixture::now).await;
+        done.map_err(|error| error.to_string())
+    }
+
+    async fn history(&self) -> Found {
+        let read = revisions::read(&self.client, &in_store(), fixture::now()).await;
+        read.unwrap()
+    }
+
+    /// Returns the number of the revision that a rollback without a target restores.
+    async fn last_good(&self) -> Option<i64> {
+        let planned = self.plan(rollback(None)).await.ok()?;
+        planned.plan.changes[0].restored_from
+    }
+}
+
+fn mark(revision: i64, verdict: Verdict) -> Verb {
+    Verb::Mark { revision, verdict }
+}
+
+#[tokio::test]
+async fn a_rollback_skips_and_refuses_a_revision_that_is_marked_bad() {
+    let store = Store::open(crate::api::store_setup().objects).await;
+    assert_eq!(store.last_good().await, Some(2));
+    let bad = store.act(mark(2, Verdict::Bad)).await;
+    assert_eq!(bad, Ok(Applied::Done(1)));
+    assert_eq!(store.last_good().await, Some(1));
+    let refused = store.act(rollback(Some(2))).await.unwrap_err();
+    assert_eq!(refused, "rev 2 of deploy/web is marked bad by ana: INC-1");
+    let found = store.history().await;
+    let marked = found.find(2).unwrap();
+    assert_eq!(marked.mark, Some(Verdict::Bad));
+    assert_eq!(marked.why.as_deref(), Some("marked bad by ana: INC-1"));
+    // The mark is recorded, on the workload and as an entry, and does not touch a pod template.
+    let entries: Api<AuditEntry> = Api::default_namespaced(store.client.clone());
+    let entries = entries.list(&ListParams::default()).await.unwrap().items;
+    let entry = &entries[0].spec;
+    assert_eq!((entries.len(), entry.action), (1, Action::MarkBad));
+    assert_eq!(entry.to.as_ref().unwrap().name, "rev 2 web:2");
+    let sets: Api<ReplicaSet> = Api::default_namespaced(store.client.clone());
+    let set = sets.get("web-2").await.unwrap();
+    let template = set.spec.unwrap().template.unwrap().metadata.unwrap();
+    assert_eq!(template.annotations, None);
+
+    let again = store.act(mark(2, Verdict::Bad)).await;
+    assert_eq!(again, Ok(Applied::Unchanged));
+    let undone = store.act(Verb::Undo).await.unwrap_err();
+    assert!(undone.contains("undo does not change marks"), "{undone}");
+    let good = store.act(mark(2, Verdict::Good)).await;
+    assert_eq!(good, Ok(Applied::Done(2)));
+    assert_eq!(store.last_good().await, Some(2));
+    let none = store.act(mark(9, Verdict::Bad)).await.unwrap_err();
+    assert_eq!(none, "deploy/web has no revision 9; it has 1, 2, 3");
+}
+
+#[tokio::test]
+async fn a_bad_mark_needs_a_reason_and_a_mark_by_somebody_else_is_not_replaced() {
+    let store = Store::open(Objects::default()).await;
+    let mut plan = store.plan(mark(2, Verdict::Bad)).await.unwrap().plan;
+    plan.reason = None;
+    let lacks = plan.lacks_reason().map(Change::reason_rule);
+    let rule = "marking rev 2 web:2 of deploy/web bad needs a reason";
+    assert_eq!(lacks.as_deref(), Some(rule));
+    let refused = apply(&store.client, &plan, &plan.changes[0], &fixture::now).await;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        format!("{rule}, so nothing was changed")
+    );
+
+    plan.reason = Some("INC-2".to_owned());
+    store.act(mark(2, Verdict::Good)).await.unwrap();
+    let refused = apply(&store.client, &plan, &plan.changes[0], &fixture::now).await;
+    assert!(refused.is_err(), "{refused:?}");
+    let found = store.history().await;
+    assert_eq!(found.find(2).unwrap().mark, Some(Verdict::Good));
+}
+
+#[tokio::test]
+async fn a_copied_mark_is_about_the_marked_template_only() {
+    let store = Store::open(Objects::default()).await;
+    store.act(mark(2, Verdict::Bad)).await.unwrap();
+    let sets: Api<ReplicaSet> = Api::default_namespaced(store.client.clone());
+    let marked = sets.get("web-2").await.unwrap();
+    let copied =
+        json!({"metadata": {"annotations": {labels::MARK: marked.annotations()[labels::MARK]}}});
+    let patch = Patch::Merge(copied);
+    sets.patch("web-1", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    assert_eq!(store.history().await.find(1).unwrap().mark, None);
+    assert_eq!(store.last_good().await, Some(1));
+}
+
+#[tokio::test]
+async fn the_history_names_a_rollback_after_a_later_mark() {
+    let store = Store::open(Objects::default()).await;
+    store.act(rollback(Some(2))).await.unwrap();
+    store.act(mark(3, Verdict::Bad)).await.unwrap();
+    store.act(mark(1, Verdict::Bad)).await.unwrap();
+    let found = store.history().await;
+    let cause = found.current().unwrap().cause.clone().unwrap();
+    assert_eq!((found.current, cause.action), (2, Action::Rollback));
+}
+
+/// Returns a client for which the server denies a verb on a resource: `get` for reads, `patch` for reviews.
+fn denying(client: &Client, method: http::Method, ends: &'static str) -> Client {
+    let inner = client.clone();
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let path = request.uri().path();
+        let is_denied = request.method() == method && path.ends_with(ends);
+        let client = inner.clone();
+        async move {
+            if !is_denied {
+                return Ok::<_, tower::BoxError>(client.send(request).await?);
+            }
+            let status = kube::core::Status::failure("forbidden", "Forbidden").with_code(403);
+            let review = json!({
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+                "metadata": {}, "spec": {}, "status": {"allowed": false},
+            });
+            let (code, body) = match method_is_read(&request) {
+                true => (403, serde_json::to_vec(&status)?),
+                false => (201, serde_json::to_vec(&review)?),
+            };
+            let response = http::Response::builder().status(code);
+            Ok(response.body(Body::from(body))?)
+        }
+    });
+    Client::new(service, "default")
+}
+
+fn method_is_read(request: &http::Request<Body>) -> bool {
+    request.method() == http::Method::GET
+}
+
+#[tokio::test]
+async fn a_missing_right_is_named_with_the_object() {
+    let store = Store::open(Objects::default()).await;
+    let read = |ends| denying(&store.client, http::Method::GET, ends);
+    let review = denying(
+        &store.client,
+        http::Method::POST,
+        "selfsubjectaccessreviews",
+    );
+    for (client, expected) in [
+        (
+            read("deployments/web"),
+            "cannot read the revisions of deploy/web in default: no role grants you the verb get on deployments",
+        ),
+        (
+            read("replicasets"),
+            "cannot read the revisions of deploy/web in default: no role grants you the verb list on replicasets",
+        ),
+        (
+            review,
+            "cannot change deploy/web in default: no role grants you the verb patch on deployments",
+        ),
+    ] {
+        let denied = Store {
+            client: client.clone(),
+            _folder: tempfile::tempdir().unwrap(),
+        };
+        let refused = denied.plan(rollback(None)).await.unwrap_err();
+        assert!(matches!(refused, SubjectError::Denied(_)), "{refused:?}");
+        assert_eq!(refused.to_string(), expected);
+        let read = revisions::read(&client, &in_store(), fixture::now()).await;
+        if expected.contains("read") {
+            assert_eq!(read.unwrap_err().to_string(), expected);
+        } else {
+            assert!(read.is_ok(), "the user may read");
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::engine::world::feed::Touched;
 use crate::model::{Subject, Turn};
 use crate::pen::Sheet;
 use crate::theme::Role;
+use crate::widgets::wrap;
 
 /// The number of rows of the lower pane, which describes the selected revision.
 const DETAIL: u16 = 8;
@@ -98,7 +99,15 @@ impl State {
             .put(" in ", Role::Muted)
             .put(&place.environment, Role::Title)
             .put(then.as_deref().unwrap_or_default(), Role::AsOf);
-        let (height, top) = (sheet.height(), 1 + u16::from(sheet.height() > 12));
+        let mut top = 1;
+        let width = usize::from(sheet.width().saturating_sub(2));
+        let record = self.history.record().map(|record| wrap(record, width));
+        for line in record.into_iter().flatten() {
+            sheet.line(top).skip(1).put(&line, Role::Muted);
+            top += 1;
+        }
+        let height = sheet.height();
+        top += u16::from(height > 12);
         let detail = match self.closed || height < 16 {
             true => 0,
             false => DETAIL,

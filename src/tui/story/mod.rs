@@ -15,6 +15,7 @@ mod sequences;
 mod shop;
 mod time;
 mod undo;
+mod workloads;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -84,6 +84,7 @@ pub fn of_pin(pin: &ReleasePin, entries: &[AuditEntry], now: Timestamp) -> Revis
         subject: format!("{} in {}", pin.spec.component, pin.spec.environment),
         current,
         rows: with_missing(known, retired, &unseen),
+        record: None,
     }
 }
 
@@ -127,6 +128,7 @@ impl Found<'_> {
             }),
             state: state(self.outcome, number == current),
             why: self.outcome.and_then(|outcome| outcome.why.clone()),
+            mark: None,
             content,
         }
     }

@@ -61,6 +61,7 @@ fn revision(number: i64, version: &str, created: &str, state: State) -> Revision
         restored_from: None,
         state,
         why: None,
+        mark: None,
         content: Some(Pinned {
             release: ContentRef::named(name),
             holds: Vec::new(),
@@ -123,6 +124,7 @@ pub(in crate::screens) fn revisions() -> Revisions<Pinned> {
         subject: "checkout-service in production".to_owned(),
         current: 7,
         rows,
+        record: None,
     }
 }
 

@@ -153,12 +153,13 @@ fn workload(
         said.push((failure(cell.health(), ("", &row.why)), role));
     }
     said.extend(holds(&cell, target_info, sheet.now));
-    let back = match &cell.good {
-        Some(good) => format!(
+    let back = match (&cell.good, target_info.lacks(&row.key.name)) {
+        (_, Some(why)) => format!("Its actions are not available: {why}."),
+        (Some(good), None) => format!(
             "A rollback restores {}; Kubernetes does not record whether it was healthy.",
             good.label
         ),
-        None => "There is no older revision that a rollback may restore.".to_owned(),
+        (None, None) => "There is no older revision that a rollback may restore.".to_owned(),
     };
     said.push((back, Role::Muted));
     said

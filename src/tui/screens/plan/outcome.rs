@@ -25,6 +25,9 @@ pub struct Outcome {
     pub rolling: Vec<Rolling>,
     /// Whether all rollouts in `rolling` have ended.
     pub rolled_out: bool,
+    /// The line that says where bowline has recorded the changes; None if it wrote AuditEntries or
+    /// changed nothing.
+    pub record: Option<String>,
     /// The abbreviated id of the commit; None if the target is a server.
     pub commit: Option<String>,
 }
@@ -57,6 +60,8 @@ impl Outcome {
                     let changed = match action_plan.plan.action {
                         Action::Pin => format!("pinned {place} at {to}"),
                         Action::Unpin => format!("unpinned {place}, which runs {to}"),
+                        Action::MarkBad => format!("{} is marked bad", change.marked()),
+                        Action::MarkGood => format!("{} is marked good", change.marked()),
                         _ if change.from.as_ref().is_some_and(|from| from.name == *to) => {
                             format!("{place} still runs {to}")
                         }
@@ -83,12 +88,17 @@ impl Outcome {
                         }
                         Err(error) => (false, format!("{place}: {error}")),
                     };
-                    if let Ok(Applied::Done(revision) | Applied::Unrecorded(revision, _)) = result {
+                    if let Ok(Applied::Done(revision) | Applied::Unrecorded(revision, _)) = result
+                        && change.mark.is_none()
+                    {
                         let rolling = Rolling::new(&change.followed(), *revision, to);
                         outcome.rolling.push(rolling);
                     }
                     outcome.lines.push((done, words));
                 }
+                let is_made = |result: &Result<_, _>| matches!(result, Ok(applied) if *applied != Applied::Unchanged);
+                let record = action_plan.record.clone();
+                outcome.record = record.filter(|_| results.iter().any(is_made));
             }
             (PlannedCommand::Mark(marking), service::Outcome::Marked(result)) => {
                 let word = match marking.verdict {
@@ -238,6 +248,8 @@ pub(super) fn already(prepared: &PlannedCommand) -> &'static str {
         PlannedCommand::Changes(action_plan) => match action_plan.plan.action {
             Action::Pin => "Already pinned with the same hold",
             Action::Unpin => "Already unpinned",
+            Action::MarkBad => "Already marked bad",
+            Action::MarkGood => "Already marked good",
             Action::Undo => "Nothing to undo: it is already as it was before",
             _ => "Already running this release",
         },
@@ -259,15 +271,27 @@ mod tests {
     }
 
     /// Creates a plan of an action on cart in staging that keeps release cart-v2.
-    fn prepared(action: Action) -> PlannedCommand {
+    fn prepared(action: Action, record: Option<&str>) -> PlannedCommand {
         let change = fixture::change("cart", "staging", "cart-v2");
-        PlannedCommand::Changes(Box::new(ActionPlan::of(Plan {
+        let mut action_plan = ActionPlan::of(Plan {
             action,
             operation: "one".to_owned(),
             at: fixture::now(),
             reason: None,
             changes: vec![change],
-        })))
+        });
+        action_plan.record = record.map(str::to_owned);
+        PlannedCommand::Changes(Box::new(action_plan))
+    }
+
+    #[test]
+    fn an_outcome_says_where_the_record_is_if_something_changed() {
+        let note = "this cluster has no AuditEntries";
+        let prepared = prepared(Action::Pin, Some(note));
+        for (applied, expected) in [(Applied::Done(2), Some(note)), (Applied::Unchanged, None)] {
+            let outcome = Outcome::of(&prepared, &Ok(changed(applied)));
+            assert_eq!(outcome.record.as_deref(), expected);
+        }
     }
 
     #[test]
@@ -294,7 +318,7 @@ mod tests {
                 "cart in staging: already running this release",
             ),
         ] {
-            let prepared = prepared(action);
+            let prepared = prepared(action, None);
             for (applied, expected) in [(Applied::Done(2), done), (Applied::Unchanged, idle)] {
                 let outcome = Outcome::of(&prepared, &Ok(changed(applied)));
                 assert_eq!(outcome.words(), expected);

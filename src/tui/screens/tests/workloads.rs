@@ -37,6 +37,34 @@ fn a_filter_finds_workloads_by_kind_and_image() {
 }
 
 #[test]
+fn actions_that_the_user_may_not_do_are_dimmed_with_the_reason() {
+    let why = "no role grants you the verb patch on deployments";
+    let mut still = cluster();
+    let of_footer = |still: &SnapshotTest, word: &str| {
+        let drawn = still.draw((120, 40));
+        let last: Vec<_> = drawn.content.rchunks(120).next().unwrap().to_vec();
+        let text: String = last.iter().map(|cell| cell.symbol()).collect();
+        last[text.find(word).unwrap()].fg
+    };
+    still = still.keys("G");
+    let usual = of_footer(&still, "rollback");
+    still.model.target_info.lacking = [("Deployment", why.to_owned())].into();
+    assert_ne!(of_footer(&still, "rollback"), usual);
+    still.shows(&format!("Its actions are not available: {why}."));
+}
+
+#[test]
+fn a_mark_of_a_workload_is_about_its_current_revision() {
+    for (key, expected) in [
+        ("B", "bowline mark bad deploy/web --revision 2"),
+        ("A", "bowline mark good deploy/web --revision 2"),
+    ] {
+        let still = cluster().keys(&format!("G {key}"));
+        assert_eq!(ordered(&still).command_lines(None), [expected]);
+    }
+}
+
+#[test]
 fn a_workload_is_not_promoted() {
     cluster()
         .keys("G P")
