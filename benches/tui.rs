@@ -67,6 +67,7 @@ fn frames(world: &World, components: usize, count: u32) {
         contexts: Vec::new(),
         namespaces: Vec::new(),
         rights: Default::default(),
+        lacking: Default::default(),
         zone: jiff::tz::TimeZone::UTC,
     };
     let look = Look {
