@@ -31,10 +31,9 @@ pub enum Event {
     World(Vec<Touched>),
     /// The runner answers the request with this ticket.
     Answer(Ticket, Answer),
-    /// bowline has connected to another target, or failed to connect. The ticket is that of the
-    /// request.
+    /// bowline has connected to another target, or failed to connect. Contains the ticket of the request to connect.
     Connected(Ticket, Result<Box<TargetInfo>, String>),
-    /// The server has reported the name of the user.
+    /// The server has reported the user name.
     Known(String),
     /// A timer ended: a displayed age changes, or an unfinished search continues.
     Tick,
@@ -57,7 +56,7 @@ pub enum Level {
     Error,
 }
 
-/// A message to the user at the bottom of the screen.
+/// A message that the UI shows to the user at the bottom of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub text: String,
@@ -85,9 +84,9 @@ impl Notice {
 pub struct Connecting {
     /// The ticket of the request to connect.
     pub ticket: Ticket,
-    /// The destination in words, for messages.
+    /// The destination of the connection in words, for messages.
     pub place: String,
-    /// The connected target, which waits until the user switches to it; None while connecting.
+    /// The connected target, which waits until the user switches to it; None while bowline is still connecting.
     pub target_info: Option<Box<TargetInfo>>,
 }
 
@@ -116,7 +115,7 @@ pub struct Model {
     /// The size of the terminal: columns and rows.
     pub size: (u16, u16),
     pub focused: bool,
-    /// The tour of the demo; None if it is off.
+    /// The tour of the demo; None if no tour is running.
     pub tour: Option<super::tour::Tour>,
     pub(super) tickets: Ticket,
 }
@@ -154,8 +153,8 @@ impl Model {
         self.over.is_some() || !self.pressed.is_empty() || self.stack.iter().any(is_plan)
     }
 
-    /// Records that the terminal has shown the current model. A plan accepts its confirmation only
-    /// after that.
+    /// Records that the terminal has shown the current model. A plan needs this, because it accepts a confirmation
+    /// only after the user could see the plan.
     pub fn was_drawn(&mut self) {
         if let Some(Screen::Plan(plan)) = self.stack.last_mut() {
             plan.was_drawn();
@@ -185,9 +184,9 @@ pub struct Turn<'a> {
     /// The running and the finished tasks.
     pub tasks: &'a [Task],
     pub log: &'a [Logged],
-    /// Output: the effects to perform.
+    /// Output: the effects that the runner or the event loop must perform.
     pub effects: Vec<Effect>,
-    /// Output: the requests that the model must fulfil.
+    /// Output: the requests of the screen that the model must fulfil.
     pub requests: Vec<ScreenRequest>,
     pub(super) tickets: &'a mut Ticket,
 }
@@ -240,14 +239,14 @@ impl Turn<'_> {
 pub struct Subject {
     /// The names of the marked components, or of the selected one if none is marked.
     pub components: Vec<Arc<str>>,
-    /// The environment of the selection; None if it has none.
+    /// The environment of the selected row or cell; None if the selection has no environment.
     pub environment: Option<Arc<str>>,
-    /// The release of the selection; None if it has none.
+    /// The release of the selected row; None if the selection has no release.
     pub release: Option<String>,
 }
 
 impl Subject {
-    /// Returns the component; None unless the selection has exactly one.
+    /// Returns the component of the selection; None if the selection has no component or several.
     pub fn component(&self) -> Option<&Arc<str>> {
         match self.components.as_slice() {
             [one] => Some(one),
@@ -255,8 +254,7 @@ impl Subject {
         }
     }
 
-    /// Returns the cell of the component and the environment; None unless the selection has exactly
-    /// one of each.
+    /// Returns the cell of the selection; None if the selection has not exactly one component and one environment.
     pub fn place(&self) -> Option<CellKey> {
         Some(CellKey {
             component: self.component()?.clone(),

@@ -125,8 +125,8 @@ mod tests {
         assert_eq!(cell(1, 0).contents(), "界");
         assert_eq!(cell(1, 2).bgcolor(), vt100::Color::Rgb(1, 2, 3));
         assert_eq!(cell(1, 3).bgcolor(), vt100::Color::Default);
-        // vt100 stores no replacement characters, so the next character stands one column further
-        // left.
+        // vt100, the terminal that this test uses, stores no replacement characters, so the next character stands one
+        // column further left.
         assert!(cell(2, 1).underline());
     }
 }

@@ -70,8 +70,7 @@ pub enum CellCondition {
     Health(Health),
     /// The cell is degraded or lacks its release.
     Fault,
-    /// The number of releases by which the cell is behind the environment before, compared with
-    /// this value.
+    /// The cell is behind the environment before by a number of releases that has this relation to this value.
     Behind(Relation, u16),
     /// The cell has an active hold.
     Held,
@@ -118,7 +117,7 @@ impl Relation {
     }
 }
 
-/// The terms that consist of one word without a value.
+/// The terms that consist of one word without a value, such as `held`.
 static KEYWORDS: [(&str, Ask); 5] = [
     ("held", Ask::Place(CellCondition::Held)),
     ("bad", Ask::Place(CellCondition::Bad)),
@@ -127,8 +126,7 @@ static KEYWORDS: [(&str, Ask); 5] = [
     ("marked", Ask::Marked),
 ];
 
-/// Synonyms for conditions on cells. When bowline prints a filter, it writes the equivalent field
-/// or keyword.
+/// Synonyms for conditions on cells. bowline accepts them, but prints the equivalent field or keyword instead.
 static STATES: [(&str, CellCondition); 12] = [
     ("failing", CellCondition::Fault),
     ("failed", CellCondition::Fault),
@@ -188,8 +186,8 @@ pub fn list_words(text: &str) -> Read {
     words_but(text, &read::FIELDS)
 }
 
-/// Parses words and regular expressions. A word `name:...` is a mistake if `fields` contains the
-/// name, and otherwise plain text; `re:` is a mistake only if its expression is invalid.
+/// Parses words and regular expressions. A word `name:...` is a mistake if `fields` contains this name; otherwise the
+/// word is plain text. `re:` is a mistake only if its expression is invalid.
 fn words_but(text: &str, fields: &[&str]) -> Read {
     let is_of_text = |read: &Read| {
         let mut terms = read.filter.terms.iter();
@@ -342,13 +340,13 @@ impl fmt::Display for Ask {
             Self::Place(CellCondition::Release(glob)) => {
                 write!(f, "release:{}", value(&glob.to_string()))
             }
-            // The loop over the keywords above has already written these conditions.
+            // The loop over the keywords above has already written these conditions, so nothing is left to write.
             Self::Marked | Self::Place(_) => Ok(()),
         }
     }
 }
 
-/// Formats the value of a field, in quotes if necessary.
+/// Formats the value of a filter term, in quotes if necessary.
 fn value(text: &str) -> String {
     let plain = !text.is_empty() && !text.starts_with('"') && !text.contains(char::is_whitespace);
     quoted(text, plain)

@@ -17,10 +17,10 @@ use crate::update::{fulfil, run};
 
 /// The number of names that the search tries before bowline handles the next key press.
 const PIECE: usize = 5_000;
-/// The maximum number of results in the list.
+/// The maximum number of results that the jump prompt lists.
 const OFFERED: usize = 30;
 
-/// The screens that a jump can open: name and action.
+/// The screens that a jump can open, as (name, action).
 const SCREENS: &[(&str, Action)] = &[
     ("matrix", Action::GoMatrix),
     ("releases", Action::GoReleases),

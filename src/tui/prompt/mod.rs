@@ -21,20 +21,20 @@ pub enum Over {
 pub struct Prompt {
     pub kind: PromptKind,
     pub line: TextArea<'static>,
-    /// The completions or results, the best first.
+    /// The completions or the jump results for the typed text, the best first.
     pub offers: Vec<Offer>,
     /// The index in `offers` of the chosen completion; None if none is chosen.
     pub chosen: Option<usize>,
-    /// The message about a mistake in the text; None if there is no message.
+    /// The message about a mistake in the typed text; None if there is no message.
     pub complaint: Option<String>,
-    /// The position of the recalled line in the history, counted from the newest; None for a new
-    /// line.
+    /// The position in the history of the line that the prompt shows, counted from the newest line; None if the user
+    /// typed a new line.
     pub recalled: Option<usize>,
-    /// The text with which the prompt opened. If the user cancels, a filter returns to this text.
+    /// The text with which the prompt opened. If the user cancels a filter prompt, the filter gets this text again.
     pub before: String,
     /// The search of a jump prompt; None for other prompts.
     pub jump: Option<Box<Jump>>,
-    /// Whether this prompt has already requested the namespaces of the target.
+    /// Whether this prompt has already sent a request for the namespaces of the target.
     pub asked: bool,
     /// The text before the first completion, while the user steps through the completions;
     /// otherwise None.
@@ -67,11 +67,11 @@ pub enum PromptKind {
 /// A completion, or a result of a jump prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The text that the prompt inserts.
+    /// The text that the prompt inserts if the user chooses this completion.
     pub text: String,
-    /// The description of the text; empty without a description.
+    /// The description of this completion; empty without a description.
     pub about: String,
-    /// The destination of a jump; None if the offer belongs to another prompt.
+    /// The destination of the jump if the user chooses this result; None in other prompts.
     pub goal: Option<Goal>,
     /// The positions of the characters in `text` that match the typed text, for highlighting.
     pub fits: Vec<u32>,
@@ -93,9 +93,9 @@ impl Offer {
 #[derive(Debug)]
 pub struct Choice {
     pub question: String,
-    /// The options: label, and command that the option plans.
+    /// The options, as (label, command). Choosing an option opens the plan for its command.
     pub options: Vec<(String, Command)>,
-    /// The index of the chosen option.
+    /// The index in `options` of the chosen option.
     pub chosen: usize,
 }
 

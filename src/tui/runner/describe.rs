@@ -50,7 +50,7 @@ fn text(mut object: Value) -> String {
     bounded_yaml::write(&diff::masked(&object))
 }
 
-/// Replaces compressed content by the original content. Keeps it compressed if it cannot be read.
+/// Replaces compressed content by the original content. Leaves the value unchanged if it cannot be unpacked.
 fn unpack(value: &mut Value) {
     match value {
         Value::Object(map) => {

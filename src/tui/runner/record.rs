@@ -17,7 +17,7 @@ use crate::engine::pages::{self, PAGE};
 use crate::gitops::verify::verify;
 use crate::subjects::release_pin::kind::live;
 
-/// Reads all audit entries of the namespace, and verifies them against the ReleasePins.
+/// Reads all audit entries of the namespace, and checks them against the ReleasePins.
 pub(super) async fn record(session: &Session) -> Result<Box<Record>, String> {
     let mut read = once(session).await?;
     // A change and its audit entry are two writes, and their lists are two reads, so the first read
@@ -33,8 +33,8 @@ async fn once(session: &Session) -> Result<Record, String> {
     let (pins, entries, problems) = read.map_err(|error| explain(&error))?;
     let mut verdict = match session.connection.repository.clone() {
         None => audit::verify(&live(&pins), &entries),
-        // In a repository, the git log is the audit trail. It has no hash chain; verification
-        // compares each commit message with its commit.
+        // In a repository, the git log is the audit trail. It has no hash chain, so bowline compares each commit
+        // message with the changes of its commit.
         Some(repository) => {
             let verifying = tokio::task::spawn_blocking(move || verify(&repository.tree, None));
             let verified = verifying.await.map_err(|error| error.to_string())?;

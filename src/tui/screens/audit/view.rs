@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-/// Draws a bar per verification problem at the top of the screen; returns the number of used rows.
+/// Draws one bar for each problem that the verification found. Returns the number of used rows.
 pub(super) fn bar(sheet: &mut Sheet<'_>, problems: &[Finding]) -> u16 {
     let most = usize::from(sheet.height() / 4).clamp(1, 3);
     let shown = problems.len().min(most);

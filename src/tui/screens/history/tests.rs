@@ -79,7 +79,7 @@ fn because(action: Done, actor: &str, reason: Option<&str>) -> Option<Cause> {
     })
 }
 
-/// Returns the revisions of the ReleasePin in production, with a gap.
+/// Returns revisions of the ReleasePin in production, including a gap.
 pub(in crate::screens) fn revisions() -> Revisions<Pinned> {
     let hold: Hold = serde_json::from_value(json!({
         "id": "h1", "owner": "tom", "reason": "until the leak is found", "since": at("09:00:00"),
@@ -134,14 +134,14 @@ pub(in crate::screens) fn opened(keys: &str) -> SnapshotTest {
         .answer(|_| Answer::Revisions(Ok(Box::new(revisions()))))
 }
 
-/// Presses keys; returns the effects of the model.
+/// Presses keys; returns the effects that the model requests.
 pub(in crate::screens) fn press(still: &mut SnapshotTest, keys: &str) -> Vec<Effect> {
     let keys = keymap::Key::sequence(keys).unwrap().into_iter();
     keys.flat_map(|key| tell(still, model::Event::Key(key.event())))
         .collect()
 }
 
-/// Passes an event to the model; returns the effects of the model.
+/// Passes an event to the model; returns the effects that the model requests.
 pub(in crate::screens) fn tell(still: &mut SnapshotTest, event: model::Event) -> Vec<Effect> {
     update(&mut still.model, &still.world, still.now, event)
 }
@@ -178,7 +178,7 @@ fn keys_on_revisions() {
     let revisions = "bowline diff checkout-service --environment production";
     let rollback = "bowline rollback checkout-service --environment production";
     for (keys, expected) in [
-        // The selected revision and the one before, even across a gap.
+        // Compares the selected revision with the one before it, even if a gap is between them.
         (
             "d",
             format!("{revisions} --from-revision 6 --to-revision 7"),
@@ -191,8 +191,8 @@ fn keys_on_revisions() {
             "j j j d",
             format!("{revisions} --from-revision 1 --to-revision 4"),
         ),
-        // Two marked revisions, in the order of their numbers; after three marks, the last two;
-        // with one mark, the marked and the selected revision.
+        // Compares two marked revisions, in the order of their numbers; after three marks, the last two; with one
+        // mark, the marked and the selected revision.
         (
             "space j j space d",
             format!("{revisions} --from-revision 4 --to-revision 7"),
@@ -297,7 +297,7 @@ fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
         wanted(&effects),
         ["bowline rollback checkout-service --environment production --to-revision 6"]
     );
-    // The screen ignores the answer to an earlier request.
+    // The screen ignores the late answer to an earlier request.
     let late = model::Event::Answer(1, Answer::Revisions(Err("late".to_owned())));
     tell(&mut still, late);
     still.hides("late");

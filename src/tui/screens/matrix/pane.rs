@@ -1,5 +1,5 @@
-//! The pane below the matrix: describes the selected cell in sentences. Users read it first during
-//! an incident.
+//! The pane below the matrix, which describes the selected cell in sentences. The sentences are short, because users
+//! read them first during an incident.
 
 use jiff::Timestamp;
 
@@ -164,8 +164,7 @@ fn workload(
     said
 }
 
-/// Describes the effective release: its name, the time since when it is effective, and the user who
-/// made it effective.
+/// Describes the effective release: its name, since when it is effective, and which user made it effective.
 fn what(cell: &Cell<'_>, made: Cause<'_>, target_info: &TargetInfo, now: Timestamp) -> String {
     let known = made.and_then(Result::ok);
     let since = cell.since.or(known.and_then(|made| made.since));
@@ -218,9 +217,8 @@ fn left_out(pin: &LeftOutPin) -> String {
     )
 }
 
-/// Returns the word for an action in a column next to the release that it made effective, such as
-/// "promoted". For a rollback it is "rollback", because the release next to it was restored and not
-/// rolled back.
+/// Returns the word for an action, such as "promoted". Tables show this word next to the release that the action made
+/// effective. For a rollback it is "rollback", because this release is the restored one.
 pub(in crate::screens) fn word(action: Action) -> &'static str {
     match action {
         Action::Rollback => "rollback",
@@ -317,7 +315,7 @@ fn holds(cell: &Cell<'_>, target_info: &TargetInfo, now: Timestamp) -> Vec<(Stri
     cell.holds.iter().map(hold).collect()
 }
 
-/// Describes the revision that a rollback would restore.
+/// Describes the revision that a rollback of the cell would restore.
 fn way_back(
     cell: &Cell<'_>,
     world: &World,
@@ -368,8 +366,8 @@ fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String
     parts.join("; ") + "."
 }
 
-/// Describes a cell at a past time, as recorded in the audit trail, and the changes at exactly this
-/// time.
+/// Describes a cell at a past time, as the audit trail recorded it. Also describes the changes that happened at
+/// exactly this time.
 fn past(
     ran: Recorded<'_>,
     made: Option<&Change>,
@@ -430,7 +428,7 @@ fn past(
     said
 }
 
-/// Describes the health of a cell at a past time; None if it was ready.
+/// Describes the health of a cell at a past time; None if the cell was ready.
 fn health_then(cell: &Cell<'_>) -> Option<(String, Role)> {
     let health = cell.health();
     let (words, role) = match health {
