@@ -21,7 +21,7 @@ const COLUMNS: &[Column] = &[
     Column::new("WHERE", 7, 40),
 ];
 
-/// The filter terms with their descriptions. No key runs them, so enter does nothing on their lines.
+/// The filter terms with their descriptions. The help lists them like commands, but no key runs them.
 const FILTERS: &[(&str, &str)] = &[
     (
         "/word",

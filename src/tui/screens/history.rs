@@ -41,8 +41,8 @@ pub struct History {
     filter: Filter,
 }
 
-/// The parts of a ReleasePin's state that change with every new revision. If they changed since the last request, the
-/// revisions must be read again.
+/// The parts of a ReleasePin's state on which its revisions depend. If one of them has changed since the last
+/// request, the revisions must be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     uid: Box<str>,

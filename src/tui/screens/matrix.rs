@@ -1,7 +1,8 @@
 //! The matrix: one row per component or workload, one cell per environment, and a pane that describes the selected
 //! cell.
 //!
-//! The screen uses colours only for cells that need attention. The cursor starts on the worst cell in production.
+//! If all components are healthy, the matrix shows few colours, so that a fault stands out. The cursor starts on the
+//! worst cell in production.
 
 pub(super) mod pane;
 mod travel;

@@ -335,8 +335,8 @@ impl Screen {
         }
     }
 
-    /// Returns the comparison that the diff key makes for the selected row; None if the screen leaves the choice to
-    /// the model.
+    /// Returns the comparison that the diff key makes for the selected audit entry. None on other screens, or if the
+    /// entry has no revisions to compare.
     pub fn comparison(&self) -> Option<Comparison> {
         match self {
             Self::Audit(state) => state.comparison(),

@@ -178,7 +178,7 @@ fn a_change_far_to_the_right_is_brought_into_sight() {
         let change = change(&before, &after);
         let hidden = hidden(&before, &change, room);
         let start = wide(&before[..change.start]);
-        // The dots that mark hidden text are in the column before the first visible character.
+        // One of the hidden columns is used for the dots that mark hidden text.
         assert!(
             start >= hidden && start <= hidden + room,
             "{before} {hidden}"

@@ -384,7 +384,7 @@ fn title(
     }
 }
 
-/// Returns the titles of two sides without the words that both have in common.
+/// Returns the first parts in which the titles of two sides differ. If the titles are equal, returns both unchanged.
 fn told_apart<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     let mut parts = before.split(", ").zip(after.split(", "));
     let Some((one, other)) = parts.find(|(one, other)| one != other) else {

@@ -203,7 +203,8 @@ impl State {
     }
 }
 
-/// Returns whether an action leaves the screen or concerns the whole program, so that it does not depend on the plan.
+/// Returns whether an action concerns the whole program (leave, suspend, redraw). The screen accepts such an action
+/// even before the terminal has shown the plan.
 pub(super) fn leaves(action: Action) -> bool {
     matches!(action, Action::Leave | Action::Suspend | Action::Redraw)
 }

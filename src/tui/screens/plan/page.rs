@@ -433,7 +433,8 @@ impl Page {
     fn fit(&mut self, sight: &PageInputs<'_>) {
         let height = usize::from(sight.size.1);
         self.rule &= !self.part.1.is_empty();
-        // The typed text and the message below it have priority over the rows at the top.
+        // If the rows below the top do not fit, drop the prompt first. If there is a message, then drop the typed
+        // text too, because the message is more important.
         let below = |page: &Self| page.fixed() - page.top.len();
         if below(self) > height {
             self.prompt.clear();
