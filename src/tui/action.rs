@@ -89,7 +89,7 @@ pub enum Action {
 
     /// Confirms the plan or the question that is in front.
     Confirm,
-    /// Applies the plan, if its confirmation needs no typed text.
+    /// Applies the open plan, if its confirmation needs no typed text.
     Apply,
     /// Computes the plan again from the current state, and keeps the text that the user has typed.
     PlanAgain,

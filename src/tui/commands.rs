@@ -32,8 +32,8 @@ impl Command {
     }
 }
 
-/// The commands that have arguments or that run no [`Action`]. The prompt also accepts the word of
-/// every action.
+/// The commands that have arguments or that run no [`Action`]. For all other actions, the prompt accepts the word of
+/// the action as a command.
 const COMMANDS: &[Command] = &[
     Command {
         name: "pin",
@@ -214,8 +214,8 @@ pub fn offers(
 /// The maximum number of releases in a completion list.
 const OFFERED: usize = 200;
 
-/// Returns the release names of the selected components, or of all components of the namespace if
-/// none is selected. Within a component, the newest release comes first.
+/// Returns the release names of the selected components, or of all components of the namespace if none is selected.
+/// The newest release of each component comes first.
 pub fn releases(model: &Model, world: &World) -> Vec<String> {
     let namespace = &model.target_info.namespace;
     let selected = model.front().subject(world).components;

@@ -16,7 +16,7 @@ pub struct ConfirmationLine {
     pub editor: bool,
     /// Whether the focus is on the Apply button. If false, the focus is on the Cancel button.
     pub apply: bool,
-    /// The message about missing or wrong input; None if there is nothing to report.
+    /// The message to the user about missing or wrong input; None if there is no message.
     pub complaint: Option<String>,
 }
 

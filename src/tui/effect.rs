@@ -22,7 +22,7 @@ use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::service::{self, Command, Confirmed, PlannedCommand};
 use crate::text::quoted;
 
-/// The number of a request. The answer carries the same number.
+/// The number of a request. The answer carries the same number, so that the UI can find the request.
 pub type Ticket = u64;
 
 /// A request of the UI to the runner or to the event loop.
@@ -226,7 +226,7 @@ pub enum Answer {
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub prepared: Box<PlannedCommand>,
-    /// The files that the plan changes; None if the target is a server.
+    /// The files that the plan changes in the repository; None if the target is a server.
     pub files: Option<Arc<Proposal>>,
 }
 
@@ -274,7 +274,7 @@ pub struct Refused {
 pub struct Previews {
     /// The plan, with the facts that bowline read to compute the diffs.
     pub prepared: Box<PlannedCommand>,
-    /// The diff of each change, in the order of the plan; None if a change makes no difference.
+    /// The diff of each change of the plan, in the order of the changes; None if a change makes no difference.
     pub diffs: Vec<Option<Diff>>,
 }
 

@@ -361,8 +361,8 @@ fn unhold(
         .ok_or_else(|| format!("{component} has no hold in {environment}"))
 }
 
-/// Builds the command that removes the cause of a refusal, for example unpins a held component.
-/// Returns a choice if several commands are possible.
+/// Builds the command that removes the cause of a refusal, for example unpins a held component. If several commands
+/// remove the cause, returns a choice between them.
 pub fn remedy(
     action: Action,
     refusals: &[Refusal],

@@ -1,6 +1,6 @@
 //! The state of the UI: the target, the open screens, the running tasks.
 //!
-//! No function of this module draws or waits. `update` changes the model, and the screens draw it.
+//! `update` changes the model, and the screens draw it. Therefore no function of this module draws or waits.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub struct Look {
     pub theme: Theme,
     pub keymap: Keymap,
     pub glyphs: &'static Glyphs,
-    /// The names of the available themes. The themes of the user come before the built-in ones.
+    /// The names of the available themes: first the user's themes, then the built-in ones.
     pub themes: Vec<String>,
 }
 
@@ -66,7 +66,8 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Returns the time at which the notice disappears. Errors and long texts stay longer.
+    /// Returns the time at which the notice disappears. Errors and long texts stay longer, because the user needs
+    /// time to read them.
     pub fn ends(&self) -> Timestamp {
         let seconds = match self.level {
             Level::Info | Level::Done => 5,
@@ -94,10 +95,10 @@ pub struct Connecting {
 pub struct Model {
     pub target_info: TargetInfo,
     pub look: Look,
-    /// The open screens; the front screen is the last. The first is always the matrix.
+    /// The open screens. The last is the front screen; the first is always the matrix.
     pub stack: Vec<Screen>,
-    /// The screens that the user left by going back. The last one is opened first when the user
-    /// goes forward.
+    /// The screens that the user left by going back. When the user goes forward, the last of these screens opens
+    /// first.
     pub forth: Vec<Screen>,
     /// The open prompt or choice; it receives the keys before the front screen.
     pub over: Option<Over>,

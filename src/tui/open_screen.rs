@@ -144,8 +144,8 @@ fn is_what(screen: &Screen, action: Action) -> bool {
     }
 }
 
-/// Writes the timeline of a period to a file. If the audit screen is not open, opens it; the file
-/// is written after the audit trail is read.
+/// Writes the timeline of a period to a file. If the audit screen is not open, opens it first; then the file is
+/// written after the audit trail has arrived.
 pub fn export(
     model: &mut Model,
     now: Timestamp,

@@ -225,7 +225,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Fills a row with the background of a role. Later text in the row keeps this background.
+    /// Fills a row with the background of a role. Text that is written to the row later keeps this background.
     pub fn fill(&mut self, row: u16, role: Role) {
         if row < self.area.height {
             let style = self.theme.style(role);
@@ -438,7 +438,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Writes a text at the right end of the line; writes nothing if it does not fit.
+    /// Writes a text at the right end of the line. Writes nothing if the text does not fit.
     pub fn right(&mut self, text: &str, role: Role) -> &mut Self {
         let wide = text::width(text);
         if wide <= self.room() {

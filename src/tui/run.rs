@@ -1,9 +1,8 @@
-//! The event loop of the UI. It turns terminal input, changes of the target and results of
-//! background work into events, performs the effects, and draws a frame if something changed.
+//! The event loop of the UI. It turns terminal input, changes of the target and results of background work into
+//! events, performs the effects, and draws a frame if something changed.
 //!
-//! A key press draws a frame at once. A change from a watch draws at most one frame per [`FRAME`],
-//! and only if the change is visible. Without events, the loop draws only when a displayed age
-//! changes.
+//! A key press draws a frame at once. Changes from watches draw at most one frame per [`FRAME`], and only if the user
+//! can see a change. Without events, the loop draws only when a displayed age changes.
 
 use std::io::Write;
 use std::sync::{Arc, PoisonError};

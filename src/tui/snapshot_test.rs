@@ -296,7 +296,7 @@ fn ticket(effect: &Effect) -> Option<Ticket> {
     }
 }
 
-/// Returns the revisions of the failing ReleasePin. Each of them is a promotion by ana.
+/// Returns the revisions of the failing ReleasePin. Each revision is a promotion by ana.
 pub fn promoted() -> Revisions<Pinned> {
     let revision = |number, release: &str| Revision {
         number,

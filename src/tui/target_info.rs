@@ -64,7 +64,7 @@ pub struct RepositoryInfo {
     /// The state of the work tree; None until bowline has read it.
     pub work_tree: Option<Box<WorkTree>>,
     pub directory: String,
-    /// The branch that the user named for the commits; None for the current branch.
+    /// The branch that the user named for the commits of bowline; None for the current branch.
     pub onto: Option<String>,
     pub pushing: bool,
 }

@@ -71,8 +71,8 @@ pub struct Rolling {
     /// The key of the ReleasePin to which the revision belongs. For a workload, the key of its row in the matrix,
     /// such as `deploy/web`.
     pub pin: Key,
-    /// The uid of the ReleasePin. None if the task created the ReleasePin and the read model does
-    /// not show it yet.
+    /// The uid of the ReleasePin. None if the task created the ReleasePin and the read model does not contain the
+    /// ReleasePin yet.
     pub uid: Option<Box<str>>,
     /// The number of the revision that the task created.
     pub revision: i64,

@@ -259,7 +259,7 @@ impl Tour {
     }
 }
 
-/// A piece of a sentence. The flag is true if the piece is a key.
+/// A piece of a sentence, as (text, whether the text is a key).
 type Piece = (String, bool);
 
 /// Returns the text of the current step, wrapped to this width, with keys in place of actions.

@@ -1,9 +1,8 @@
-//! The facts of a row that a filter checks, in a compact form, so that bowline can filter 100,000
-//! rows after each key press.
+//! The facts of a row that a filter checks, in a compact form, so that bowline can filter 100,000 rows after each key
+//! press.
 //!
-//! All names of a row are one text, one name per line. The state of each cell takes a few bytes.
-//! bowline computes the facts once per change of the object, so a filter does not access the read
-//! model.
+//! All names of a row are one text, one name per line. The state of each cell takes a few bytes. bowline computes the
+//! facts when the object of the row changes, so that a filter does not access the read model.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +61,7 @@ pub struct RowSummary {
     pub held: u16,
     /// The time of the latest change of a cell of the row. For a release or a snapshot, the time of its creation.
     pub changed: Option<Timestamp>,
-    /// The size of the object in bytes; 0 if unknown.
+    /// The size of the row's object in bytes; 0 if unknown.
     pub size: u64,
     /// The earliest end of an active hold of the row; None if no active hold has an end.
     pub expires: Option<Timestamp>,
@@ -173,7 +172,7 @@ impl Facts {
         builder.finish()
     }
 
-    /// Returns the facts of a release. It has a cell for each environment in which it is effective.
+    /// Returns the facts of a release. The row has a cell for each environment in which the release is effective.
     pub fn of_release(view: &View<'_>, release: &ReleaseRow) -> Self {
         let mut builder = Builder::default();
         let name = builder.text.add(&release.key.name);

@@ -23,7 +23,7 @@ pub struct Matcher {
     places: Vec<(bool, CellCondition)>,
 }
 
-/// A search in the names of a row, and the columns whose environment names match it.
+/// A search for a text in the names of a row, and the columns whose environment names match this text.
 #[derive(Clone, Debug)]
 struct Text {
     search: Search,
@@ -185,8 +185,8 @@ impl Search {
     }
 }
 
-/// Compiles a regular expression in which `^` and `$` match at lines. It is case-sensitive if it
-/// contains a capital letter.
+/// Compiles a regular expression in which `^` and `$` match the start and the end of a line. The expression is
+/// case-sensitive if it contains a capital letter.
 pub(super) fn expression(pattern: &str) -> Result<Regex, regex::Error> {
     let case = counts_case(pattern);
     by_lines(pattern).case_insensitive(!case).build()
@@ -223,8 +223,8 @@ fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
     }
 }
 
-/// A pattern in which `*` stands for any text and `?` for one character. It is case-sensitive only
-/// if it contains a capital letter.
+/// A pattern in which `*` stands for any text and `?` for one character. The pattern is case-sensitive only if it
+/// contains a capital letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     pattern: String,

@@ -32,7 +32,7 @@ pub use read::{Problem, Read, read};
 
 use crate::subjects::release_pin::matrix::Health;
 
-/// A filter of rows. A row must match all terms.
+/// A filter of rows. A row matches the filter if it matches all terms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     pub terms: Vec<Term>,
@@ -55,7 +55,7 @@ pub enum Ask {
     Pattern(String),
     /// The labels of an object of the row match the selector.
     Labels(kube_values::selector::Selector),
-    /// The row exists in the environment that this name selects.
+    /// The row has a cell in the environment with this name.
     Environment(String),
     /// The user has marked the row.
     Marked,
@@ -66,7 +66,7 @@ pub enum Ask {
 /// A condition on one cell of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CellCondition {
-    /// The cell has this health.
+    /// The health of the cell is this one.
     Health(Health),
     /// The cell is degraded or lacks its release.
     Fault,
@@ -76,7 +76,7 @@ pub enum CellCondition {
     Held,
     /// The effective release of the cell is marked bad.
     Bad,
-    /// The current user made the last change of the ReleasePin, or placed a hold on it.
+    /// The current user made the last change of the ReleasePin, or placed a hold on the ReleasePin.
     Mine,
     /// The name or the version of the effective release matches the pattern.
     Release(Glob),
@@ -174,14 +174,14 @@ pub fn completions(text: &str, environments: &[String], releases: &[String]) -> 
     fitting.map(|known| format!("{sign}{known}")).collect()
 }
 
-/// Parses a search in plain text. It accepts only words and regular expressions, because text has
-/// no cells or labels.
+/// Parses a search in plain text. The search accepts only words and regular expressions, because text has no cells or
+/// labels.
 pub fn words(text: &str) -> Read {
     words_but(text, &["re"])
 }
 
-/// Parses a search in a list whose rows have no cells. It accepts only words and regular
-/// expressions, and reports a field such as `health:` as a mistake.
+/// Parses a search in a list whose rows have no cells. The search accepts only words and regular expressions, so a
+/// field such as `health:` is a mistake.
 pub fn list_words(text: &str) -> Read {
     words_but(text, &read::FIELDS)
 }
@@ -252,8 +252,8 @@ impl Filter {
         }
     }
 
-    /// Returns true if every row that matches this filter also matches `other`, so that only rows
-    /// that matched `other` need a check. Returns false if this is not certain.
+    /// Returns true if every row that matches this filter also matches `other`. Then only rows that matched `other`
+    /// need a check. Returns false if this is not certain.
     pub fn narrows(&self, other: &Filter) -> bool {
         let scope = |filter: &Filter| -> Vec<String> {
             let terms = filter.terms.iter().filter(|term| !term.negated);

@@ -18,7 +18,7 @@ pub struct Read {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (column {})", .column + 1)]
 pub struct Problem {
-    /// The position of the mistake: the number of characters before it.
+    /// The position of the mistake: the number of characters before the mistake.
     pub column: usize,
     /// The text for the user: the mistake and the correct form.
     pub message: String,

@@ -158,7 +158,7 @@ pub fn go(
     }
 }
 
-/// Selects a cell of the matrix. Removes the filter if it hides the cell.
+/// Selects a cell of the matrix. If the filter hides the cell, removes the filter.
 fn to_cell(model: &mut Model, component: &Key, environment: Option<&str>) {
     model.stack.truncate(1);
     if let Some(Screen::Matrix(matrix)) = model.stack.first_mut()

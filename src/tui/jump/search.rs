@@ -1,9 +1,8 @@
-//! The fuzzy search of the jump prompt: finds objects, screens and contexts by a part of their
-//! names.
+//! The fuzzy search of the jump prompt: finds objects, screens and contexts by a part of their names.
 //!
-//! Each call does a limited amount of work and returns whether more is left, so that a key press
-//! does not wait for 100,000 names. A new query replaces the old query. If it extends the old
-//! query, the search tries only the names that matched the old query.
+//! Each call does a limited amount of work and returns whether more is left, so that a key press does not wait for
+//! 100,000 names. A new query replaces the old query. If the new query extends the old query, the search tries only
+//! the names that matched the old query.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Reads the user's TOML settings files. The valid lines apply; each invalid line is reported with
-//! its file and line number.
+//! Reads the user's TOML settings files. bowline uses the valid lines, and reports each invalid line with its file
+//! and line number.
 
 use std::ops::Range;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub fn entries<'e, 't>(table: &'e DeTable<'t>) -> Vec<Entry<'e, 't>> {
     entries
 }
 
-/// Reads a file; returns None if it does not exist.
+/// Reads a file; returns None if the file does not exist.
 pub fn text_of(path: &Path) -> Result<Option<String>, std::io::Error> {
     crate::small_file::small_file(path, crate::small_file::Links::Follow)
 }

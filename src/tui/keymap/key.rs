@@ -179,7 +179,7 @@ impl FromStr for Key {
         let unknown = || UnknownKey(text.to_owned());
         let mut held = KeyModifiers::NONE;
         let mut rest = text;
-        // The key is the text after the last dash; it may itself be a dash.
+        // The key is the text after the last dash. This text may itself be a dash.
         while let Some((word, modifier)) = HELD
             .into_iter()
             .find(|(word, _)| rest.len() > word.len() && rest.starts_with(word))

@@ -30,7 +30,7 @@ pub use self::read::{Fault, Problem};
 use self::trie::{Branch, Found, Leaf, Node};
 use super::action::{Action, Mode};
 
-/// The built-in keymaps: name and text. The first is the default.
+/// The built-in keymaps, as (name, text). The first keymap is the default.
 const BUILT_IN: [(&str, &str); 2] = [
     ("default", include_str!("../../../keymaps/default.toml")),
     ("emacs", include_str!("../../../keymaps/emacs.toml")),
@@ -217,8 +217,8 @@ impl Keymap {
     }
 
     fn lay(&mut self, lines: Vec<read::Line>, faults: &mut Vec<Fault>) {
-        // Lines that unbind are applied first, whatever their order in the file, so that they do
-        // not conflict with new bindings.
+        // Lines that unbind keys are applied first, whatever their order in the file, so that the old bindings do not
+        // conflict with new ones.
         let (unbinding, binding): (Vec<_>, Vec<_>) = lines
             .into_iter()
             .partition(|line| matches!(line.meaning, Meaning::Nothing));

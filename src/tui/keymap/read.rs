@@ -242,7 +242,7 @@ impl Lines {
     }
 }
 
-/// Parses a line. If it has mistakes, adds them to `faults` and returns None.
+/// Parses a line. If the line has mistakes, adds the mistakes to `faults` and returns None.
 fn line(
     source: &Source<'_>,
     mode: Mode,

@@ -4,7 +4,7 @@
 use super::key::Key;
 use crate::action::Action;
 
-/// An action with the keys that run it.
+/// An action, and the keys that run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
     pub(super) action: Action,

@@ -150,8 +150,7 @@ struct Drawing<'a> {
     paper: &'a Paper,
     backgrounds: String,
     letters: String,
-    /// The SVG paths by colour and width. All strokes of the same colour and width are one path
-    /// element.
+    /// The SVG paths by colour and width, because all strokes of the same colour and width become one path element.
     strokes: BTreeMap<(String, u8), String>,
     blocks: String,
     /// The CSS classes for colours and weights of text, in the order of their first use.

@@ -304,7 +304,7 @@ fn words(problem: Problem) -> String {
     format!("column {}: {}", problem.column + 1, problem.message)
 }
 
-/// Sets the filter of the front screen; returns the first mistake in it.
+/// Sets the filter of the front screen; returns the first mistake in the text of the filter.
 fn refilter(model: &mut Model, text: &str) -> Option<Problem> {
     let read = match model.front() {
         Screen::Describe(_) => filter::words(text),

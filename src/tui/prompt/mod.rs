@@ -8,7 +8,7 @@ use tui_textarea::TextArea;
 use super::jump::{Goal, Jump};
 use crate::subjects::service::Command;
 
-/// An open prompt or choice. It receives the keys instead of the front screen.
+/// An open prompt or choice. While it is open, it receives the keys instead of the front screen.
 #[derive(Debug)]
 pub enum Over {
     Prompt(Box<Prompt>),
@@ -41,8 +41,7 @@ pub struct Prompt {
     pub stem: Option<String>,
 }
 
-/// Passes a key press to a text line. Ctrl-u deletes from the cursor to the start of the line, as
-/// in shells.
+/// Passes a key press to a text line. As in shells, ctrl-u deletes from the cursor to the start of the line.
 pub fn edit(line: &mut TextArea<'_>, key: KeyEvent) {
     match (key.modifiers, key.code) {
         (KeyModifiers::CONTROL, KeyCode::Char('u')) => {
@@ -58,7 +57,7 @@ pub fn edit(line: &mut TextArea<'_>, key: KeyEvent) {
 pub enum PromptKind {
     /// A command to run.
     Command,
-    /// A filter of the front screen; it applies while the user types.
+    /// A filter of the front screen, which applies while the user types.
     Filter,
     /// A name to find and to go to.
     Jump,
@@ -123,7 +122,7 @@ impl Prompt {
         self.line.lines().first().map_or("", String::as_str)
     }
 
-    /// Replaces the typed text, and moves the cursor to its end.
+    /// Replaces the typed text, and moves the cursor to the end of the new text.
     pub fn replace(&mut self, text: &str) {
         let opened = Self::open(self.kind, text);
         self.line = opened.line;

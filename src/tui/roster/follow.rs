@@ -14,7 +14,7 @@ use crate::subjects::release_pin::past::Past;
 use crate::subjects::{matrix, workload};
 
 impl RowSet {
-    /// Computes all rows again. The selection and the marks stay on objects that still exist.
+    /// Computes all rows again. If an object still exists, its row stays selected or marked.
     pub fn rebuild(&mut self, world: &World, now: Timestamp) {
         let columns = self.columns_of(world);
         let keys = self.keys(world).into_iter();
@@ -26,8 +26,8 @@ impl RowSet {
         self.fill(columns, rows);
     }
 
-    /// Replaces the rows by the components at a past time. The selection and the marks stay on
-    /// components that existed then.
+    /// Replaces the rows by the components at a past time. If a component existed then, its row stays selected or
+    /// marked.
     pub fn rebuild_past(&mut self, past: &Past, world: &World, moment: Timestamp) {
         let namespace = self.namespace.clone();
         let more = past.environments(namespace.as_deref().unwrap_or_default());
@@ -51,7 +51,7 @@ impl RowSet {
         self.put(key, facts);
     }
 
-    /// Replaces all rows. The selection and the marks stay on objects that still exist.
+    /// Replaces all rows. If an object still exists, its row stays selected or marked.
     fn fill(&mut self, columns: Columns, rows: Vec<(Key, Facts)>) {
         let stood = self.position();
         self.columns = columns;

@@ -28,7 +28,7 @@ pub enum Kind {
     Snapshots,
 }
 
-/// The sort order of the rows. Rows that are equal in this order are sorted by name.
+/// The sort order of the rows. Rows that this order treats as equal are sorted by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
     #[default]
@@ -108,7 +108,7 @@ pub struct Seen<'r> {
     pub marked: bool,
 }
 
-/// The index of a row in `rows`; it stays the same while the row exists.
+/// The index of a row in `rows`. The index stays the same while the row exists.
 type Slot = u32;
 
 struct Row {
@@ -518,12 +518,12 @@ impl RowSet {
         self.selected.as_ref()
     }
 
-    /// Returns the position of the selected row; None if the filter hides it.
+    /// Returns the position of the selected row; None if no row is selected or the filter hides the row.
     pub fn position(&self) -> Option<usize> {
         self.position_of(self.selected.as_ref()?)
     }
 
-    /// Returns the position of the row of an object; None if it is not shown.
+    /// Returns the position of the row of an object; None if the row is not shown.
     pub fn position_of(&self, key: &Key) -> Option<usize> {
         let slot = *self.slots.get(key)?;
         match self.is_shown(slot) {

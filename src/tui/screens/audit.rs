@@ -1,8 +1,7 @@
-//! The audit screen: one row per audit entry, the newest first, and the result of verifying the
-//! hash chains.
+//! The audit screen: one row per audit entry, the newest first, and the result of verifying the hash chains.
 //!
-//! If a chain is broken, a bar at the top names the entry. Enter opens an entry with the entries
-//! before and after it in its chain.
+//! If a chain is broken, a bar at the top names the broken entry. Enter opens the selected entry together with the
+//! entries before and after it in its chain.
 
 pub mod entry;
 mod view;
@@ -51,7 +50,7 @@ pub struct State {
 #[derive(Debug)]
 struct Whole {
     record: Box<Record>,
-    /// The newest revision of each ReleasePin, by its name.
+    /// The newest revision of each ReleasePin, by the name of the ReleasePin.
     newest: BTreeMap<String, i64>,
 }
 
@@ -373,8 +372,8 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
     rows.collect()
 }
 
-/// Returns the cell of an audit entry. None if the entry is not about a ReleasePin, or if its
-/// labels do not match its subject.
+/// Returns the cell of an audit entry. None if the entry is not about a ReleasePin, or if the labels of the entry do
+/// not match its subject.
 fn place(entry: &AuditEntry) -> Option<CellKey> {
     let label = |name| entry.labels().get(name);
     let place = CellKey::new(label(labels::COMPONENT)?, label(labels::ENVIRONMENT)?);

@@ -1,5 +1,5 @@
-//! The preview of a garbage collection: all releases and snapshots, and for each whether gc can
-//! delete it, or why not.
+//! The preview of a garbage collection: lists all releases and snapshots, and says whether gc can delete each of
+//! them, or why not.
 
 use jiff::{SignedDuration, Timestamp};
 

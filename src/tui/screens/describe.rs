@@ -1,7 +1,7 @@
-//! The describe screen: one object as YAML, without the fields that the server maintains, with
-//! masked Secrets and unpacked content.
+//! The describe screen: one object as YAML, without the fields that the server maintains, with masked Secrets and
+//! unpacked content.
 //!
-//! The filter key starts a search, and keys go to the next and previous match. Web addresses are
+//! The user can search in the text with the filter key, and go to the next and previous match. Web addresses are
 //! links. A commit id is a link if a line above names its repository.
 
 use std::collections::BTreeMap;

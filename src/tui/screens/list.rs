@@ -120,7 +120,7 @@ impl State {
         &mut self.roster
     }
 
-    /// Selects an object; returns false if its row is not shown.
+    /// Selects an object; returns false if the row of the object is not shown.
     pub fn select(&mut self, key: &Key) -> bool {
         self.roster.select(key)
     }

@@ -42,7 +42,7 @@ use crate::engine::world::{Key, World};
 pub enum Screen {
     /// The matrix of components and environments.
     Matrix(Box<matrix::State>),
-    /// The plan of an action, and its confirmation.
+    /// The plan for a command, and its confirmation.
     Plan(Box<plan::State>),
     /// A list of releases, ReleasePins or snapshots.
     List(Box<list::State>),

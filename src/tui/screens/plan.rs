@@ -70,7 +70,7 @@ pub struct State {
     typed: String,
     /// The reason that the user gave for the action; None if the user gave no reason.
     pub reason: Option<String>,
-    /// The files that the plan changes; None if the target is a server.
+    /// The files that the plan changes in the repository; None if the target is a server.
     pub files: Option<Arc<Proposal>>,
 }
 
@@ -94,9 +94,9 @@ pub enum Stage {
 pub enum Shown {
     /// bowline is rendering the manifests for the diffs.
     Rendering,
-    /// The diff of each change, in the order of the plan; None if a change makes no difference.
+    /// The diff of each change of the plan, in the order of the changes; None if a change makes no difference.
     Diffs(Vec<Option<Diff>>),
-    /// bowline cannot render the manifests, so the plan cannot be applied. The text is the error.
+    /// bowline cannot render the manifests, so the user cannot apply the plan. The text is the error.
     Failed(String),
 }
 

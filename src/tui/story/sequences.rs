@@ -215,7 +215,7 @@ impl Walk {
         self.story.session.who.write().unwrap().ahead = self.ahead;
     }
 
-    /// Makes a change as another user. Ignores an error of the store.
+    /// Makes a change as another user. Ignores an error of the store, because the random change may be impossible.
     async fn other(&mut self, foreign: Foreign) {
         let tom = self.tom.clone();
         let pins: Api<ReleasePin> = Api::default_namespaced(tom.clone());
@@ -425,7 +425,7 @@ impl Walk {
             self.story.model.stack.pop();
             self.draw();
         }
-        // Compare the live matrix, with the cursor on the same cell.
+        // Compare the live matrix, after moving the cursor of both UIs to the same cell.
         for _ in 0..4 {
             self.keys("esc");
         }
@@ -558,7 +558,7 @@ fn drawn_at(story: &Story, now: Timestamp) -> String {
     picture::text(&buffer)
 }
 
-/// Returns the content of the front screen: its rows, pane and totals.
+/// Returns what the front screen shows: its rows, pane and totals.
 fn content(story: &mut Story, now: Timestamp) -> String {
     story.model.notice = None;
     let text = drawn_at(story, now);

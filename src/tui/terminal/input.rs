@@ -115,7 +115,7 @@ impl Events {
         while !self.is_gone && self.waiting.len() < BURST {
             match self.keys.poll_next_unpin(context) {
                 Poll::Ready(Some(Ok(event))) => self.answers.take(event, &mut self.waiting),
-                // crossterm does not know this sequence. Skip it and continue with the next one.
+                // crossterm does not know this sequence, so skip it and continue with the next one.
                 Poll::Ready(Some(Err(error))) if error.kind() == io::ErrorKind::Other => {}
                 Poll::Ready(Some(Err(_)) | None) => {
                     self.is_gone = true;

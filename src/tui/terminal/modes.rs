@@ -20,7 +20,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Chooses the modes by `TERM` and `TMUX`; None if the terminal cannot move its cursor.
+    /// Chooses the modes from the values of `TERM` and `TMUX`; None if the terminal cannot move its cursor.
     pub fn of(term: &str, in_tmux: bool, mouse: bool) -> Option<Options> {
         let family = term.split(['-', '.']).next().unwrap_or_default();
         let options = |keyboard, osc, between| Options {

@@ -114,7 +114,7 @@ pub(super) struct Look {
     pub(super) attributes: Modifier,
 }
 
-/// The parsed content of one theme file.
+/// The parsed parts of one theme file.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     pub(super) inherits: Option<(String, Place)>,

@@ -36,7 +36,7 @@ async fn who_follows_it_comes_to_its_end() {
     story.keys("esc").shows("tour 4 of 11: a rollback").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("Type prod INC-42 rolled back").await;
-    // Closing a plan leaves the tour at its step.
+    // Closing a plan without applying it does not end the current step.
     story.keys("esc").shows("No plan is open").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("data.image").await;

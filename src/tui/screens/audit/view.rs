@@ -128,7 +128,8 @@ fn line(sheet: &Sheet<'_>, scene: &Scene<'_>, selected: bool, shown: &Shown) -> 
     }
 }
 
-/// Returns the cell with the old and the new release, without the component in their names.
+/// Returns the table cell with the old and the new release. Leaves out the component at the start of the release
+/// names.
 fn change(sheet: &Sheet<'_>, scene: &Scene<'_>, shown: &Shown) -> Cell {
     let row = &shown.row;
     let namespace = &scene.model.target_info.namespace;

@@ -12,7 +12,7 @@ use crate::model;
 use crate::snapshot_test::SnapshotTest;
 use crate::update::update;
 
-/// Creates the shop for the tests of screens. One component fails in production.
+/// Creates the shop for the tests of screens, in which one component fails in production.
 pub(in crate::screens) fn shop() -> World {
     let mut world = world();
     for (minute, version) in (1..).zip(["v1.2.0", "v1.2.1", "v1.2.2", "v1.2.3", "v1.2.4"]) {

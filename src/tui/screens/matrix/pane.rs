@@ -68,8 +68,8 @@ fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
     }
 }
 
-/// The change that made a release effective, or the error from reading it; None while bowline is
-/// reading it.
+/// The change that made a release effective, or the error from reading this change. None while bowline is still
+/// reading.
 pub(in crate::screens) type Cause<'m> = Option<Result<&'m Made, &'m str>>;
 
 /// Describes the cell of a component in sentences.
@@ -227,8 +227,8 @@ pub(in crate::screens) fn word(action: Action) -> &'static str {
     }
 }
 
-/// Returns the words that say how an action made a release effective, such as "promoted". The
-/// caller adds "by" and the user.
+/// Returns the words that say how an action made a release effective, such as "promoted". The caller adds "by" and
+/// the user after these words.
 pub(in crate::screens) fn done(action: Action) -> &'static str {
     match action {
         Action::Deploy => "deployed",
@@ -248,8 +248,7 @@ pub(in crate::screens) fn done(action: Action) -> &'static str {
     }
 }
 
-/// Describes the health of a cell with the reason and the message of the Ready condition; None if
-/// the cell is ready.
+/// Describes the health of a cell, with the reason and the message of the Ready condition; None if the cell is ready.
 fn wrong(cell: &Cell<'_>, pin: &Pin, target_info: &TargetInfo) -> Option<(String, Role)> {
     let role = match cell.health() {
         Health::Ready => return None,
@@ -276,8 +275,7 @@ fn wrong(cell: &Cell<'_>, pin: &Pin, target_info: &TargetInfo) -> Option<(String
     Some((words, role))
 }
 
-/// Describes a failure with its reason and message. Omits a reason that repeats the word for the
-/// health.
+/// Describes a failure with its reason and message. Leaves out a reason that only repeats the word for the health.
 fn failure(health: Health, (reason, message): (&str, &str)) -> String {
     let word = health.word();
     let reason = match reason.is_empty() || reason == word {
@@ -345,7 +343,7 @@ fn way_back(
     words + "."
 }
 
-/// Describes the contents of the release, such as its images.
+/// Describes what the release of a cell contains, such as its images.
 fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String {
     let release = world.release(&Key::new(&component.namespace, cell.release));
     let mut parts = Vec::new();

@@ -136,7 +136,7 @@ impl State {
         Ok(Compared::Releases { from, to })
     }
 
-    /// Returns the cell under the cursor, and its revision at the displayed past time.
+    /// Returns the cell under the cursor, and the revision that was current in this cell at the displayed past time.
     fn revision_then(&self, turn: &Turn<'_>) -> Result<(CellKey, i64), String> {
         let (then, place, component, moment) = self.then(turn)?;
         let CellKey {

@@ -26,7 +26,8 @@ const TINTS: [Role; 6] = [
 ];
 /// The number of columns left of the first cell, for the cursor and the mark.
 const MARGIN: u16 = 3;
-/// The minimum width of a cell. If there is less room, some environments are hidden.
+/// The minimum width of a cell. If there is too little room for all cells of this width, some environments are
+/// hidden.
 const NARROWEST: u16 = 12;
 /// The maximum width of a cell.
 const WIDEST: u16 = 30;

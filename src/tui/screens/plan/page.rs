@@ -121,7 +121,7 @@ impl<'a> PageInputs<'a> {
 /// The layout of the plan screen for one terminal size.
 #[derive(Default)]
 pub(super) struct Page {
-    /// The title row; None on a small screen. The time of the plan is at its right end.
+    /// The title row, with the time of the plan at its right end; None on a small screen.
     pub(super) title: Option<Spans>,
     /// The rows below the title that stay visible when the user scrolls.
     pub(super) top: Vec<Spans>,

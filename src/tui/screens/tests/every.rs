@@ -13,7 +13,7 @@ use crate::tasks::Target;
 use super::data::record;
 use super::{copied, still, with_tasks};
 
-/// A screen: its name, and the function that opens it with some content.
+/// A screen, as (name, function that opens the screen with some rows).
 type Opened = (&'static str, fn() -> SnapshotTest);
 
 const SCREENS: [Opened; 23] = [

@@ -123,7 +123,7 @@ fn a_message_goes_away_with_its_cause() {
     for keys in ["j", "s", "g r", "R", "H esc", ": esc", "/ esc", "g t"] {
         mistaken().keys(keys).hides("25:99");
     }
-    // The first key of a chord keeps the notice.
+    // The first key of a chord does not remove the notice.
     let chord = mistaken().keys("g");
     assert!(chord.model.notice.is_some());
     // If a screen opens without a key press, the notice of the previous screen disappears.

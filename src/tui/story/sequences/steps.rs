@@ -61,7 +61,7 @@ pub(super) enum Step {
     Time(i64),
 }
 
-/// A change by another user or a controller. A `usize` is the index of the changed cell in
+/// A change by another user or a controller. In each variant, the first `usize` is the index of the changed cell in
 /// [`PLACES`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Foreign {
@@ -69,7 +69,7 @@ pub(super) enum Foreign {
     Settles(usize),
     /// A controller writes the missing audit entries, then the status.
     Records(usize),
-    /// A controller writes a snapshot. The flag says whether the status names the snapshot.
+    /// A controller writes a snapshot. The flag says whether the ReleasePin's status names the snapshot.
     Snapshots(usize, bool),
     Fails(usize, &'static str),
     /// A user places a hold. The number is the time in seconds until the hold ends; None for a hold without an end.
