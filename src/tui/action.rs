@@ -22,7 +22,7 @@ pub enum Action {
     HistoryForth,
     /// Switches to the target that bowline has connected to in the background.
     Switch,
-    /// Draws every cell of the terminal again.
+    /// Draws every cell of the terminal again, because another program may have written over the screen.
     Redraw,
     /// Suspends the program, as ctrl-z does in a shell.
     Suspend,
@@ -43,7 +43,8 @@ pub enum Action {
     PreviousFault,
 
     Open,
-    /// Marks the selected row, or removes its mark. A later action applies to all marked rows.
+    /// Marks the selected row, or removes its mark. If rows are marked, a later action applies to them instead of the
+    /// selected row.
     Mark,
     /// Marks all rows that the filter shows.
     MarkAll,
@@ -52,7 +53,7 @@ pub enum Action {
     Sort,
     /// Reverses the sort order.
     SortReverse,
-    /// Shows the next set of columns, if the table has more columns than fit.
+    /// Shows the next set of columns, if the table has more columns than the terminal can show.
     Columns,
     /// Shows only the rows with a fault.
     FaultsOnly,
@@ -64,17 +65,17 @@ pub enum Action {
     /// Opens the jump prompt, which finds any object by a part of its name.
     Jump,
     Help,
-    /// Copies the selected row to the clipboard; on a screen without rows, copies its text.
+    /// Copies the selected row to the clipboard. On a screen without rows, copies the text of the screen.
     Copy,
-    /// Copies the `bowline` command line that shows the same data as the screen, or does the same
-    /// as the plan.
+    /// Copies a `bowline` command line: one that shows the data of the front screen, or one that does the same as the
+    /// open plan.
     CopyCommand,
 
     Promote,
     Rollback,
-    /// Plans to pin the selected or marked components: each gets a hold.
+    /// Plans to pin the selected or marked components. The plan places one hold on each.
     Hold,
-    /// Plans to unpin the selected or marked components: each loses a hold.
+    /// Plans to unpin the selected or marked components. The plan removes one hold from each.
     Unhold,
     /// Plans to mark the selected or effective release bad.
     MarkBad,
@@ -88,15 +89,15 @@ pub enum Action {
 
     /// Confirms the plan or the question that is in front.
     Confirm,
-    /// Applies the plan, if its confirmation needs no typed text.
+    /// Applies the open plan, if its confirmation needs no typed text.
     Apply,
     /// Computes the plan again from the current state, and keeps the text that the user has typed.
     PlanAgain,
-    /// Opens or closes a multi-line editor for the text of the confirmation.
+    /// Opens or closes a multi-line editor for the text that the user types to confirm a plan.
     Editor,
     /// Moves the focus to the next button or field.
     NextField,
-    /// Accepts the selected completion.
+    /// Accepts the selected completion of the prompt.
     Complete,
 
     /// Opens a comparison of the selected subject.
@@ -107,13 +108,13 @@ pub enum Action {
     NextObject,
     /// Goes to the previous object in the diff.
     PreviousObject,
-    /// Shows or hides noise: fields that servers and controllers write, empty values, reorderings.
+    /// Shows only the rows with a fault, or all rows again.
     Noise,
     Layout,
     /// Folds or unfolds the object under the cursor.
     Fold,
 
-    /// Shows the matrix at a past time.
+    /// Shows the matrix at a past time that the user names.
     TimeTravel,
     /// Moves the displayed past time back to the previous change of the matrix.
     StepBack,
@@ -172,8 +173,7 @@ pub const WORDS: &[(&str, Action)] = &[
     ("tour-next", Action::TourNext), ("tour-back", Action::TourBack), ("tour-off", Action::TourOff),
 ];
 
-/// Former words of renamed actions. bowline still accepts them, because keymaps of users contain
-/// them.
+/// Former words of renamed actions. bowline still accepts these words, because keymaps of users contain them.
 const OLD_WORDS: &[(&str, Action)] = &[("hold", Action::Hold), ("unhold", Action::Unhold)];
 
 impl Action {
@@ -226,8 +226,7 @@ impl Action {
     }
 }
 
-/// A context in which a group of key bindings applies. The front screen decides which modes are
-/// active.
+/// A group of key bindings, such as those for lists. The front screen decides which modes are active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// Active on all screens, except while the user types text.

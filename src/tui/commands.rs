@@ -19,7 +19,7 @@ use crate::subjects::release_pin::planner;
 use crate::subjects::service;
 use crate::text;
 
-/// A command of the prompt, with its arguments and description for the help.
+/// A command of the prompt, with its arguments, and with a description for the help screen.
 struct Command {
     name: &'static str,
     arguments: &'static str,
@@ -32,8 +32,8 @@ impl Command {
     }
 }
 
-/// The commands that have arguments or that run no [`Action`]. The prompt also accepts the word of
-/// every action.
+/// The commands that have arguments or that run no [`Action`]. For all other actions, the prompt accepts the word of
+/// the action as a command.
 const COMMANDS: &[Command] = &[
     Command {
         name: "pin",
@@ -150,8 +150,8 @@ const ALIASES: &[(&str, Action)] = &[
     ("quit", Action::Quit),
 ];
 
-/// Returns the completions of the typed text. Adds an effect that requests the namespaces if the
-/// completion needs them.
+/// Returns the completions of the typed text. If the completions are namespaces, also adds an effect that requests
+/// the namespaces.
 pub fn offers(
     model: &mut Model,
     world: &World,
@@ -214,8 +214,8 @@ pub fn offers(
 /// The maximum number of releases in a completion list.
 const OFFERED: usize = 200;
 
-/// Returns the release names of the selected components, or of all components of the namespace if
-/// none is selected. Within a component, the newest release comes first.
+/// Returns the release names of the selected components, or of all components of the namespace if none is selected.
+/// The newest release of each component comes first.
 pub fn releases(model: &Model, world: &World) -> Vec<String> {
     let namespace = &model.target_info.namespace;
     let selected = model.front().subject(world).components;
@@ -246,7 +246,7 @@ pub fn completed(text: &str, offer: &str) -> String {
     }
 }
 
-/// Runs a line of the command prompt; returns the requests that the model must fulfil.
+/// Runs a line of the command prompt. Returns requests to the model, for example to open a screen.
 pub fn run(
     model: &mut Model,
     world: &World,
@@ -400,8 +400,8 @@ pub fn run(
     }
 }
 
-/// Returns the reason why `bowline screenshot` cannot show a screen; None if the screen exists and
-/// its arguments are complete. A user of the command line cannot complete them with keys.
+/// Returns the reason why `bowline screenshot` cannot show a screen. Missing arguments are a reason, because nobody
+/// can type them into a screenshot. None if there is no reason.
 pub(super) fn without_keys(screen: &str) -> Option<String> {
     let (name, arguments) = screen.split_once(' ').unwrap_or((screen, ""));
     let command = COMMANDS.iter().find(|command| command.name == name);
@@ -512,8 +512,8 @@ fn until(text: &str, now: Timestamp, model: &Model) -> Result<Timestamp, String>
     }
 }
 
-/// Parses the arguments of `:incident`: at most two times, each of one or two words, then at most
-/// one file name.
+/// Parses the arguments of `:incident`: the start and the end of a period (both optional, each of one or two words),
+/// and then an optional file name.
 fn incident<'w>(
     words: &[&'w str],
     now: Timestamp,

@@ -1,5 +1,5 @@
-//! The input line with which the user confirms a plan. `engine::confirmation` decides what the user
-//! must type.
+//! The input line with which the user confirms a plan. It only receives the text: `engine::confirmation` decides
+//! which text the user must type.
 
 use crossterm::event::KeyEvent;
 use tui_textarea::TextArea;
@@ -9,22 +9,22 @@ use crate::engine::confirmation::{Accepted, Answer, Confirmation};
 /// The state of the input line that confirms a plan.
 #[derive(Debug)]
 pub struct ConfirmationLine {
-    /// The input that the plan requires, for example a typed name or only a key press.
+    /// The input that the plan requires as its confirmation, for example a typed name or only a key press.
     pub needed: Confirmation,
     pub text: TextArea<'static>,
     /// Whether the line is open as a multi-line editor.
     pub editor: bool,
-    /// Whether the focus is on the Apply button; otherwise it is on Cancel.
+    /// Whether the focus is on the Apply button. If false, the focus is on the Cancel button.
     pub apply: bool,
-    /// The message about missing or wrong input; None if there is nothing to report.
+    /// The message to the user about missing or wrong input; None if there is no message.
     pub complaint: Option<String>,
 }
 
 impl ConfirmationLine {
-    /// Creates an empty line for this confirmation.
+    /// Creates an empty line for a plan that requires this confirmation.
     pub fn new(needed: Confirmation) -> Self {
         let mut text = TextArea::default();
-        // A single line is visible without the underline of `TextArea`.
+        // A single line of text is visible without the underline that `TextArea` adds by default.
         text.set_cursor_line_style(ratatui::style::Style::new());
         Self {
             needed,
@@ -35,10 +35,10 @@ impl ConfirmationLine {
         }
     }
 
-    /// Rebuilds the text area after the terminal changed its size. Otherwise it keeps its old
-    /// scroll position, even if the whole text now fits.
+    /// Rebuilds the text area after the terminal changed its size, because the old text area would keep its scroll
+    /// position even if the whole text now fits.
     pub fn resized(&mut self) {
-        // The message may refer to the old size.
+        // The message may be about the old size of the terminal.
         self.complaint = None;
         let cursor = self.text.cursor();
         let (row, column) = (cursor.0, cursor.1);
@@ -67,13 +67,13 @@ impl ConfirmationLine {
         !self.needed.is_key() || self.editor
     }
 
-    /// Passes a key press to the text area, and removes the message.
+    /// Passes a key press to the text area, and removes the message about the previous input.
     pub fn input(&mut self, key: KeyEvent) {
         self.complaint = None;
         super::prompt::edit(&mut self.text, key);
     }
 
-    /// Inserts pasted text. Unless the editor is open, inserts only the first line of it.
+    /// Inserts pasted text: all lines if the multi-line editor is open, otherwise only the first line.
     pub fn paste(&mut self, text: &str) {
         self.complaint = None;
         let text = crate::text::clean(text);
@@ -83,8 +83,8 @@ impl ConfirmationLine {
         };
     }
 
-    /// Checks the typed text or the pressed key. Returns None and sets the message if input is
-    /// missing or wrong. `shown` says whether the user has seen the diff of the plan.
+    /// Returns the confirmation if the typed text or the pressed key is the required input. Otherwise returns None
+    /// and sets the message for the user. `shown` says whether the user has seen the diff of the plan.
     pub fn accept(&mut self, shown: bool) -> Option<Accepted> {
         let typed = self.typed();
         let typed = typed.as_str();

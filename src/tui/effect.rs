@@ -1,9 +1,8 @@
 //! The requests of the UI to the runner and to the event loop, and the answers to them.
 //!
-//! Effects are data: `update` returns them, the runner performs them in the background, and a test
-//! can inspect them. A request that gets an answer carries a ticket. The model ignores an answer if
-//! a newer request has replaced its ticket, so that only the newest of several requests for the
-//! same data takes effect.
+//! Effects are data: `update` returns them, the runner performs them in the background, and a test can inspect them.
+//! A request that gets an answer carries a ticket. If the UI sends a newer request for the same data, the model
+//! ignores the answer to the older one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ use crate::subjects::release_pin::rules::Refusal;
 use crate::subjects::service::{self, Command, Confirmed, PlannedCommand};
 use crate::text::quoted;
 
-/// The number of a request. The answer carries the same number.
+/// The number of a request. The answer carries the same number, so that the UI can find the request.
 pub type Ticket = u64;
 
 /// A request of the UI to the runner or to the event loop.
@@ -36,21 +35,21 @@ pub enum Effect {
     Redraw,
     /// Copy this text to the user's clipboard.
     Copy(String),
-    /// Make a plan for this command, then compute the diff that it causes.
+    /// Make a plan for this command, then compute the diffs that the plan causes.
     Plan(Ticket, Box<Command>),
     Apply(Ticket, Box<Confirmed>),
-    /// Push the branch that receives the commits. The text is the name of the remote; None for the
+    /// Push the branch that receives the commits of bowline. The text is the name of the remote; None for the default
     /// remote of the branch.
     Push(Ticket, Option<String>),
-    /// Cancel the request with this ticket. Reading stops at once; applying a plan stops before the
-    /// next object.
+    /// Cancel the request with this ticket. A request that reads stops at once; a request that applies a plan stops
+    /// before the next object.
     Cancel(Ticket),
     /// Read the revisions of the ReleasePin of this cell.
     Revisions(Ticket, CellKey),
     Compare(Ticket, Box<Comparison>),
     /// Read the audit trail, and verify that nobody rewrote it.
     Record(Ticket),
-    /// Ask the server in which of these environments the user may change ReleasePins.
+    /// Ask the server in which of these environments the user is allowed to change ReleasePins.
     Rights(Ticket, Vec<String>),
     /// List the namespaces that the user can switch to.
     Namespaces(Ticket),
@@ -60,8 +59,7 @@ pub enum Effect {
     Export(Ticket, PathBuf, String),
     /// Connect to another context or namespace in the background.
     Connect(Ticket, Destination),
-    /// Watch the target that bowline has connected to. The model has already switched to this
-    /// target.
+    /// Watch the newly connected target from now on, because the model has already switched to it.
     Switch,
     /// Load and use the theme with this name.
     Theme(String),
@@ -118,7 +116,7 @@ pub enum Compared {
 }
 
 impl Compared {
-    /// Returns the `bowline diff` command line that makes the same comparison.
+    /// Returns the `bowline diff` command line that makes this comparison.
     pub fn command_line(&self) -> String {
         let number = |number: &i64| number.to_string();
         let words: Vec<String> = match self {
@@ -203,17 +201,16 @@ impl Destination {
 /// The answer of the runner to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// The plan, or the reason why there is no plan.
+    /// The finished plan, or the reason why there is no plan.
     Planned(Result<Box<Planned>, Refused>),
-    /// The diffs that the plan causes.
+    /// The diffs that the plan causes, or the error from computing the diffs.
     Shown(Result<Previews, String>),
     /// The result of applying a plan, or the reason why bowline applied nothing.
     Applied(Result<service::Outcome, Refused>),
     Revisions(Result<Box<Revisions<Pinned>>, String>),
     Compared(Result<Box<Compare>, String>),
     Record(Result<Box<Record>, String>),
-    /// By environment: whether the user may change ReleasePins there. The error is the reason why
-    /// not.
+    /// By environment: Ok if the user is allowed to change ReleasePins there, otherwise the reason why not.
     Rights(BTreeMap<String, Result<(), String>>),
     /// The kinds of workloads that the user may not change, each with the reason.
     Lacking(BTreeMap<&'static str, String>),
@@ -227,11 +224,11 @@ pub enum Answer {
     WorkTree(Box<WorkTree>),
 }
 
-/// A plan, and the changed files if the target is a repository.
+/// A finished plan, and the files that it changes if the target is a repository.
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub prepared: Box<PlannedCommand>,
-    /// The files that the plan changes; None if the target is a server.
+    /// The files that the plan changes in the repository; None if the target is a server.
     pub files: Option<Arc<Proposal>>,
 }
 
@@ -252,12 +249,13 @@ pub struct WorkTree {
     pub state: State,
     /// The names of the remotes.
     pub remotes: Vec<String>,
-    /// The ReleasePins that a sparse checkout leaves out, or that bowline cannot read.
+    /// The ReleasePins that bowline does not know, because a sparse checkout leaves them out or because bowline
+    /// cannot read them.
     pub left_out: Vec<LeftOutPin>,
     /// Whether the repository contains no object of bowline.
     pub plain: bool,
-    /// The error from reading the cluster that belongs to the repository; None if bowline read it,
-    /// or if there is no such cluster.
+    /// The error from reading the cluster that belongs to the repository. None if there was no error, or if the
+    /// repository has no such cluster.
     pub cluster_trouble: Option<String>,
 }
 
@@ -265,20 +263,20 @@ pub struct WorkTree {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refused {
     pub why: Vec<String>,
-    /// The violated rules. The hints of a rule name keys.
+    /// The rules that the requested action violates.
     pub refusals: Vec<Refusal>,
-    /// Hints that belong to no rule.
+    /// Further hints for the user, which belong to none of the violated rules.
     pub hints: Vec<String>,
-    /// Whether the user can continue by choosing a revision.
+    /// Whether the user can continue by choosing the revision of a rollback.
     pub chooses_revision: bool,
 }
 
 /// The diffs that a plan causes in its environments.
 #[derive(Clone, Debug)]
 pub struct Previews {
-    /// The plan, with the facts that computing the diffs has added.
+    /// The plan, with the facts that bowline read to compute the diffs.
     pub prepared: Box<PlannedCommand>,
-    /// The diff of each change, in the order of the plan; None if a change makes no difference.
+    /// The diff of each change of the plan, in the order of the changes; None if a change makes no difference.
     pub diffs: Vec<Option<Diff>>,
 }
 
@@ -289,7 +287,7 @@ pub struct Compare {
     pub after: Half,
     /// The differences, with the full text of each object that differs.
     pub diff: Diff,
-    /// Warnings and remarks from reading the two sides.
+    /// Warnings and remarks for the user from reading the two sides.
     pub notes: Vec<String>,
 }
 
@@ -297,7 +295,7 @@ pub struct Compare {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Half {
     pub what: String,
-    /// The time at which bowline read the side.
+    /// The time at which bowline read this side of the comparison.
     pub read: Timestamp,
 }
 

@@ -34,7 +34,7 @@ fn nowhere(subject: &Subject) -> String {
     }
 }
 
-/// The result for an action that opens a plan: one command, or a choice between several.
+/// The result of an action that opens a plan: one command, or a choice between several commands.
 #[derive(Debug)]
 pub enum Wanted {
     Command(Command),
@@ -119,8 +119,8 @@ fn places(subject: &Subject) -> Result<(&[Arc<str>], &str), String> {
     Ok((&subject.components, environment))
 }
 
-/// Returns the subject without the components that are not deployed in its environment. If no
-/// component is deployed there, returns the subject unchanged.
+/// Returns the subject without the components that are not deployed in its environment. Returns the subject unchanged
+/// if this would remove all components, so that the plan can say why it is refused.
 pub fn deployed(subject: &Subject, world: &World, target_info: &TargetInfo) -> Subject {
     let mut deployed = subject.clone();
     let Some(environment) = subject.environment.as_deref() else {
@@ -136,7 +136,7 @@ pub fn deployed(subject: &Subject, world: &World, target_info: &TargetInfo) -> S
     deployed
 }
 
-/// Returns the holds of a component or workload in an environment; None if it is not deployed
+/// Returns the holds of a component or workload in an environment; None if the component or workload is not deployed
 /// there.
 fn holds_of<'w>(world: &'w World, key: &Key, environment: &str) -> Option<&'w [Hold]> {
     if let Some(row) = world.workload(key) {
@@ -158,8 +158,8 @@ fn for_each(components: &[Arc<str>], order: impl Fn(String) -> planner::ActionRe
     })
 }
 
-/// The durations of a hold that the user can choose: the label, and the number of hours (None for a
-/// hold without an end).
+/// The durations of a hold that the user can choose, as (label, number of hours). The number is None for a hold
+/// without an end.
 const LASTING: [(&str, Option<i64>); 6] = [
     ("until unpinned", None),
     ("1 hour", Some(1)),
@@ -231,8 +231,8 @@ pub fn undo_of(places: &[(String, String)]) -> Option<Command> {
     }
 }
 
-/// Builds the command that unpins each marked component. Components without a hold are left out; a
-/// component with several holds is an error.
+/// Builds the command that unpins each marked component that has a hold. Fails if a component has several holds,
+/// because the user must choose one.
 fn unhold_all(
     subject: &Subject,
     world: &World,
@@ -265,8 +265,8 @@ fn unhold_all(
     })))
 }
 
-/// Builds the command that promotes from the selected environment to the next one in the pipeline.
-/// Returns a choice if there are several next environments.
+/// Builds the command that promotes from the selected environment to the next one in the pipeline. If there are
+/// several next environments, returns a choice between them.
 fn promote(subject: &Subject, world: &World, target_info: &TargetInfo) -> Result<Wanted, String> {
     let (_, environment) = places(subject)?;
     if let Some(fault) = world.pipeline_fault(&target_info.namespace) {
@@ -305,9 +305,8 @@ pub fn promote_to(subject: &Subject, to: &str) -> Result<Command, String> {
     })))
 }
 
-/// Builds the command that deploys a release into the selected environment. Without `release`, it
-/// deploys a new release from the current definitions. Without a selected environment, it deploys
-/// into a first environment of the pipeline.
+/// Builds the command that deploys a release. Without `release`, deploys a new release from the current definitions.
+/// Without a selected environment, deploys into an environment at the start of the pipeline.
 pub fn deploy(
     subject: &Subject,
     release: Option<&str>,
@@ -364,8 +363,8 @@ fn unhold(
         .ok_or_else(|| format!("{component} has no hold in {environment}"))
 }
 
-/// Builds the command that removes the cause of a refusal, for example unpins a held component.
-/// Returns a choice if several commands are possible.
+/// Builds the command that removes the cause of a refusal, for example unpins a held component. If several commands
+/// remove the cause, returns a choice between them.
 pub fn remedy(
     action: Action,
     refusals: &[Refusal],
@@ -440,8 +439,8 @@ pub fn remedy(
         .ok_or_else(|| format!("{} has no effect on this screen", action.word()))
 }
 
-/// Returns the reason why an action cannot run on a workload; None if it can, or if `name` (the
-/// name of a row) is a component.
+/// Returns the reason why an action cannot run on the workload in the row `name`. None if the action can run, or if
+/// the row is a component.
 pub(super) fn not_for_workloads(action: Action, name: &str) -> Option<String> {
     let (subject, _) = subjects::matrix::named("", name)?;
     let needed = match action {
@@ -499,8 +498,8 @@ fn mark(
     Ok(Wanted::Command(Command::Mark(Mark { release, verdict })))
 }
 
-/// Returns the reason why the user may not change the environment of a command; None if the user
-/// may, or if bowline has not checked it yet.
+/// Returns the reason why the user is not allowed to change the environment of a command. None if the user is allowed
+/// to, or if bowline has not asked the server yet.
 pub fn denied(target_info: &TargetInfo, command: &Command) -> Option<String> {
     match command {
         Command::Change(order) => denied_move(target_info, order),

@@ -1,15 +1,15 @@
-//! Hints for refused plans in the terminal UI. They name keys, not command lines.
+//! Hints for refused plans in the terminal UI. They name keys, because command lines are for the shell.
 
 use super::action::{Action, Mode};
 use super::keymap::Keymap;
 use super::model::TargetInfo;
 use crate::subjects::release_pin::rules::{Refusal, Step};
 
-/// The modes of the screen that shows a refused plan. Hints name keys of these modes.
+/// The modes of the screen that shows a refused plan. Hints on this screen name the keys of these modes.
 pub const REFUSED: &[Mode] = &[Mode::Plan, Mode::List, Mode::Global];
 
-/// Returns the action whose plan removes the cause of a refusal, with the label of the action in
-/// the footer. None if no action does.
+/// Returns the action whose plan removes the cause of a refusal, and the label of this action in the footer. None if
+/// no action removes the cause.
 pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
     match refusal {
         Refusal::NoPin {
@@ -26,7 +26,8 @@ pub fn remedy(refusal: &Refusal) -> Option<(Action, &'static str)> {
     }
 }
 
-/// Returns the next step for the user. It names a key, or a command line if no key does the same.
+/// Returns hints that tell the user what to do after a refusal. A hint names a key, or a command line if no key does
+/// the same.
 pub fn of(refusal: &Refusal, keymap: &Keymap, target_info: &TargetInfo) -> Vec<String> {
     let key = |action| keymap.keys_or_word(REFUSED, action);
     let again = || key(Action::PlanAgain);

@@ -1,8 +1,7 @@
-//! Chooses the theme, the keymap and the character set: first from the flags, then from the user's
-//! files, then from the abilities of the terminal.
+//! Chooses the theme, the keymap and the character set: first from the flags, then from the user's files, then from
+//! the abilities of the terminal.
 //!
-//! A mistake in these settings never keeps bowline from starting: bowline reports it and uses the
-//! next source.
+//! bowline starts even if these settings contain a mistake: it reports the mistake and uses the next source.
 
 use std::ffi::OsStr;
 
@@ -30,8 +29,8 @@ fn depth(environment: &Environment) -> Depth {
     )
 }
 
-/// Loads a theme by name, and reduces it to the colours that the terminal supports. Also returns
-/// the mistakes in its file. Fails if there is no theme with this name.
+/// Loads a theme by name, and replaces its colours by those that the terminal supports. Also returns the mistakes in
+/// the theme's file. Fails if there is no theme with this name.
 pub fn theme(name: &str, environment: &Environment) -> Result<(Theme, Vec<String>), String> {
     let directory = environment.config_dir.as_deref();
     let known = theme::available(directory);
@@ -123,7 +122,7 @@ mod tests {
     use crate::connect;
     use crate::theme::Role;
 
-    /// Creates a configuration directory with a theme file `mine` and this `config.toml`.
+    /// Creates a configuration directory that contains a theme file named `mine` and this text as `config.toml`.
     fn home(config: &str) -> (tempfile::TempDir, Environment) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("themes")).unwrap();

@@ -43,14 +43,14 @@ pub mod view;
 mod visible;
 mod widgets;
 
-// `crate::engine` is the engine in every package.
+// These imports let the code of every package use the same paths, such as `crate::engine`.
 use bowline_controllers as controllers;
 #[cfg(test)]
 use bowline_core::fixture;
 use bowline_core::{api, connect, engine, git, gitops, resolve, small_file, subjects, text};
 
-/// Returns all descriptions of commands and all texts of the tour, each with its name. A test
-/// checks the wording of all texts of bowline.
+/// Returns all descriptions of commands and all texts of the tour, each with its name, for a test that checks the
+/// wording.
 pub fn texts() -> Vec<(String, String)> {
     let commands = commands::listing()
         .map(|(name, arguments, about)| (format!(":{name} {arguments}"), about.to_owned()));

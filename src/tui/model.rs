@@ -1,6 +1,6 @@
 //! The state of the UI: the target, the open screens, the running tasks.
 //!
-//! No function of this module draws or waits. `update` changes the model, and the screens draw it.
+//! `update` changes the model, and the screens draw it. Therefore no function of this module draws or waits.
 
 use std::sync::Arc;
 
@@ -31,10 +31,9 @@ pub enum Event {
     World(Vec<Touched>),
     /// The runner answers the request with this ticket.
     Answer(Ticket, Answer),
-    /// bowline has connected to another target, or failed to connect. The ticket is that of the
-    /// request.
+    /// bowline has connected to another target, or failed to connect. Contains the ticket of the request to connect.
     Connected(Ticket, Result<Box<TargetInfo>, String>),
-    /// The server has reported the name of the user.
+    /// The server has reported the user name.
     Known(String),
     /// A timer ended: a displayed age changes, or an unfinished search continues.
     Tick,
@@ -45,7 +44,7 @@ pub struct Look {
     pub theme: Theme,
     pub keymap: Keymap,
     pub glyphs: &'static Glyphs,
-    /// The names of the available themes. The themes of the user come before the built-in ones.
+    /// The names of the available themes: first the user's themes, then the built-in ones.
     pub themes: Vec<String>,
 }
 
@@ -57,7 +56,7 @@ pub enum Level {
     Error,
 }
 
-/// A message to the user at the bottom of the screen.
+/// A message that the UI shows to the user at the bottom of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub text: String,
@@ -67,7 +66,8 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Returns the time at which the notice disappears. Errors and long texts stay longer.
+    /// Returns the time at which the notice disappears. Errors and long texts stay longer, because the user needs
+    /// time to read them.
     pub fn ends(&self) -> Timestamp {
         let seconds = match self.level {
             Level::Info | Level::Done => 5,
@@ -85,9 +85,9 @@ impl Notice {
 pub struct Connecting {
     /// The ticket of the request to connect.
     pub ticket: Ticket,
-    /// The destination in words, for messages.
+    /// The destination of the connection in words, for messages.
     pub place: String,
-    /// The connected target, which waits until the user switches to it; None while connecting.
+    /// The connected target, which waits until the user switches to it; None while bowline is still connecting.
     pub target_info: Option<Box<TargetInfo>>,
 }
 
@@ -95,10 +95,10 @@ pub struct Connecting {
 pub struct Model {
     pub target_info: TargetInfo,
     pub look: Look,
-    /// The open screens; the front screen is the last. The first is always the matrix.
+    /// The open screens. The last is the front screen; the first is always the matrix.
     pub stack: Vec<Screen>,
-    /// The screens that the user left by going back. The last one is opened first when the user
-    /// goes forward.
+    /// The screens that the user left by going back. When the user goes forward, the last of these screens opens
+    /// first.
     pub forth: Vec<Screen>,
     /// The open prompt or choice; it receives the keys before the front screen.
     pub over: Option<Over>,
@@ -116,7 +116,7 @@ pub struct Model {
     /// The size of the terminal: columns and rows.
     pub size: (u16, u16),
     pub focused: bool,
-    /// The tour of the demo; None if it is off.
+    /// The tour of the demo; None if no tour is running.
     pub tour: Option<super::tour::Tour>,
     pub(super) tickets: Ticket,
 }
@@ -154,8 +154,8 @@ impl Model {
         self.over.is_some() || !self.pressed.is_empty() || self.stack.iter().any(is_plan)
     }
 
-    /// Records that the terminal has shown the current model. A plan accepts its confirmation only
-    /// after that.
+    /// Records that the terminal has shown the current model. A plan needs this, because it accepts a confirmation
+    /// only after the user could see the plan.
     pub fn was_drawn(&mut self) {
         if let Some(Screen::Plan(plan)) = self.stack.last_mut() {
             plan.was_drawn();
@@ -185,9 +185,9 @@ pub struct Turn<'a> {
     /// The running and the finished tasks.
     pub tasks: &'a [Task],
     pub log: &'a [Logged],
-    /// Output: the effects to perform.
+    /// Output: the effects that the runner or the event loop must perform.
     pub effects: Vec<Effect>,
-    /// Output: the requests that the model must fulfil.
+    /// Output: the requests of the screen that the model must fulfil.
     pub requests: Vec<ScreenRequest>,
     pub(super) tickets: &'a mut Ticket,
 }
@@ -240,14 +240,14 @@ impl Turn<'_> {
 pub struct Subject {
     /// The names of the marked components, or of the selected one if none is marked.
     pub components: Vec<Arc<str>>,
-    /// The environment of the selection; None if it has none.
+    /// The environment of the selected row or cell; None if the selection has no environment.
     pub environment: Option<Arc<str>>,
-    /// The release of the selection; None if it has none.
+    /// The release of the selected row; None if the selection has no release.
     pub release: Option<String>,
 }
 
 impl Subject {
-    /// Returns the component; None unless the selection has exactly one.
+    /// Returns the component of the selection; None if the selection has no component or several.
     pub fn component(&self) -> Option<&Arc<str>> {
         match self.components.as_slice() {
             [one] => Some(one),
@@ -255,8 +255,7 @@ impl Subject {
         }
     }
 
-    /// Returns the cell of the component and the environment; None unless the selection has exactly
-    /// one of each.
+    /// Returns the cell of the selection; None if the selection has not exactly one component and one environment.
     pub fn place(&self) -> Option<CellKey> {
         Some(CellKey {
             component: self.component()?.clone(),

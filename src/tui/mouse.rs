@@ -1,4 +1,4 @@
-//! The mouse, if the user turned it on: the wheel scrolls.
+//! Handles the mouse, if the user turned it on. Only the wheel has an effect: it scrolls.
 
 use crossterm::event::{MouseEvent, MouseEventKind};
 use jiff::Timestamp;

@@ -15,8 +15,8 @@ use super::update::front;
 use crate::engine::audit::Span;
 use crate::engine::world::{Key, World};
 
-/// Returns the request to open the screen of an action, or to show a notice if the screen cannot be
-/// opened. If the screen is already open, brings it to the front and returns None.
+/// Returns the request that opens the screen of an action, or that shows a notice if the screen cannot be opened. If
+/// the screen is already open, brings it to the front and returns None.
 pub fn screen(
     model: &mut Model,
     world: &World,
@@ -125,7 +125,7 @@ pub fn screen(
     Some(ScreenRequest::Open(Box::new(opened)))
 }
 
-/// Returns whether the action leads to this screen.
+/// Returns whether this is the screen that the action opens.
 fn is_what(screen: &Screen, action: Action) -> bool {
     match screen {
         Screen::Matrix(_) => action == Action::GoMatrix,
@@ -144,8 +144,8 @@ fn is_what(screen: &Screen, action: Action) -> bool {
     }
 }
 
-/// Writes the timeline of a period to a file. If the audit screen is not open, opens it; the file
-/// is written after the audit trail is read.
+/// Writes the timeline of a period to a file. If the audit screen is not open, opens it first; then the file is
+/// written after the audit trail has arrived.
 pub fn export(
     model: &mut Model,
     now: Timestamp,
@@ -173,13 +173,14 @@ pub fn export(
     ))))]
 }
 
-/// Returns whether the action opens the component under the cursor on the front screen.
+/// Returns whether the action opens a component: `GoComponent` does so on every screen, other actions only on the
+/// matrix.
 fn can_open(model: &Model, action: Action) -> bool {
     action == Action::GoComponent || matches!(model.front(), Screen::Matrix(_))
 }
 
-/// Returns the cell under the cursor, and ignores the marks. The error tells the user to select a
-/// cell.
+/// Returns the selected cell. On the matrix, this is the cell under the cursor, even if rows are marked. The error
+/// tells the user to select a cell.
 fn place(model: &Model, world: &World) -> Result<CellKey, String> {
     let place = match model.front() {
         Screen::Matrix(matrix) => matrix.place(),

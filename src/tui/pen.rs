@@ -1,9 +1,9 @@
-//! The only way to draw on the screen: every text is cleaned of control characters and cut to the
+//! The only way to draw on the screen: bowline removes control characters from every text, and cuts the text to the
 //! available width.
 //!
-//! A [`Sheet`] is a rectangle of the screen; a [`Pen`] writes one line of it from left to right.
-//! Screens format every age with [`Sheet::age`], which records the time at which the text of the
-//! age changes. The event loop draws the screen again at that time, if no event comes earlier.
+//! A [`Sheet`] is a rectangle of the screen; a [`Pen`] writes one line of it from left to right. Screens format every
+//! age with [`Sheet::age`], which records the time at which the text of the age changes. The event loop draws the
+//! screen again at that time, if no event comes earlier.
 
 use std::cell::{Cell, RefCell};
 
@@ -19,37 +19,37 @@ use crate::text;
 /// The symbols that screens draw, in one character set.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Glyphs {
-    /// The health Ready of a cell.
+    /// The symbol of a cell with the health Ready.
     pub ready: &'static str,
-    /// The health Progressing of a cell.
+    /// The symbol of a cell with the health Progressing.
     pub progressing: &'static str,
-    /// The health Degraded of a cell.
+    /// The symbol of a cell with the health Degraded.
     pub degraded: &'static str,
-    /// The health of a suspended workload.
+    /// The symbol of a suspended workload.
     pub suspended: &'static str,
-    /// The health Unknown of a cell.
+    /// The symbol of a cell with the health Unknown.
     pub unknown: &'static str,
-    /// An empty cell of the matrix: nothing is deployed.
+    /// The symbol of an empty cell of the matrix: nothing is deployed.
     pub nothing: &'static str,
-    /// A cell that is behind an earlier environment; the number of revisions follows.
+    /// The symbol of a cell that is behind an earlier environment; the number of revisions follows the symbol.
     pub behind: &'static str,
-    /// A cell with an active hold.
+    /// The symbol of a cell with an active hold.
     pub held: &'static str,
-    /// A cell whose hold has expired.
+    /// The symbol of a cell whose hold has expired.
     pub expired: &'static str,
-    /// The revision that a rollback restores.
+    /// The symbol before the revision that a rollback restores.
     pub back: &'static str,
     /// The arrow between an old and a new value.
     pub arrow: &'static str,
-    /// The selected row.
+    /// The symbol at the left of the selected row.
     pub cursor: &'static str,
-    /// A row that the user has marked.
+    /// The symbol of a row that the user has marked.
     pub marked: &'static str,
-    /// A piece of a horizontal line.
+    /// The character that repeats to form a horizontal line.
     pub rule: &'static str,
     /// The separator between words of a header.
     pub dot: &'static str,
-    /// A piece of a vertical line.
+    /// The character that repeats to form a vertical line.
     pub bar: &'static str,
     pub check: &'static str,
     /// The handle of a scrollbar.
@@ -62,7 +62,7 @@ pub struct Glyphs {
 }
 
 impl Glyphs {
-    /// Returns the arrow of the column by which the rows are sorted.
+    /// Returns the arrow for the column by which the rows are sorted.
     pub fn sorted(&self, falling: bool) -> &'static str {
         match falling {
             true => self.falling,
@@ -135,7 +135,7 @@ fn ascii(character: char) -> char {
     }
 }
 
-/// Data of a frame that is not in the cells of the buffer.
+/// Data of a frame that the cells of its buffer cannot store, such as links.
 #[derive(Default)]
 pub struct Notes {
     /// The earliest time at which a drawn label, such as an age, changes; None if no label changes.
@@ -156,7 +156,7 @@ pub struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    /// Returns a sheet for a whole buffer. Drawing on it also fills `notes`.
+    /// Returns a sheet for a whole buffer. Drawing on the sheet also records links and label changes in `notes`.
     pub fn new(
         buffer: &'a mut Buffer,
         theme: &'a Theme,
@@ -187,7 +187,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Returns a sheet for some rows of this sheet, cut at its last row.
+    /// Returns a sheet for some rows of this sheet. Rows below its last row are left out.
     pub fn rows(&mut self, first: u16, count: u16) -> Sheet<'_> {
         let first = first.min(self.area.height);
         let area = Rect {
@@ -206,7 +206,7 @@ impl<'a> Sheet<'a> {
         self.area.height
     }
 
-    /// Starts to write a line. In a row below the sheet, the pen ignores all text.
+    /// Returns a pen that writes a line of the sheet. If the row is below the sheet, the pen ignores all text.
     pub fn line(&mut self, row: u16) -> Pen<'_> {
         let inside = row < self.area.height;
         Pen {
@@ -225,7 +225,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Fills a row with the background of a role. Later text in the row keeps this background.
+    /// Fills a row with the background of a role. Text that is written to the row later keeps this background.
     pub fn fill(&mut self, row: u16, role: Role) {
         if row < self.area.height {
             let style = self.theme.style(role);
@@ -251,7 +251,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Clears the cells and links of the sheet, so that it can be drawn over older content.
+    /// Clears the cells and links of the sheet, so that a screen can draw a popup over other content.
     pub fn clear(&mut self) {
         let mut links = self.notes.links.borrow_mut();
         links.retain(|link| !link.area.intersects(self.area));
@@ -293,7 +293,8 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Replaces every non-ASCII character in the buffer, if the sheet uses the ASCII symbols.
+    /// Replaces every non-ASCII character in the buffer by a similar ASCII character, if the user's character set is
+    /// ASCII. Otherwise does nothing.
     pub fn to_ascii(&mut self) {
         if *self.glyphs != ASCII {
             return;
@@ -308,8 +309,8 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Draws a ratatui widget. The widget draws its text without cleaning, so the text must come
-    /// from the user and not from a cluster.
+    /// Draws a ratatui widget. The text of the widget must come from the user and not from a cluster, because nothing
+    /// removes control characters from it.
     pub fn widget(&mut self, widget: impl ratatui::widgets::Widget) {
         widget.render(self.area, self.buffer);
     }
@@ -328,7 +329,7 @@ pub struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// Adds the background of a role to all following text.
+    /// Gives all following text on the line the background of a role.
     pub fn over(&mut self, role: Role) -> &mut Self {
         self.base = self.theme.style(role);
         self
@@ -340,7 +341,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Writes a text, cleaned and cut to the free columns.
+    /// Writes a text without its control characters, cut to the free columns of the line.
     pub fn put(&mut self, text: &str, role: Role) -> &mut Self {
         self.styled(text, self.theme.style(role))
     }
@@ -368,8 +369,8 @@ impl Pen<'_> {
         self.put(text.get(written..).unwrap_or_default(), role)
     }
 
-    /// Writes one line of a wrapped text, with links. An address at the end of a full line may
-    /// continue on the next line, so it becomes no link.
+    /// Writes one line of a wrapped text, and makes web addresses links. An address at the end of a full line becomes
+    /// no link, because it may continue on the next line.
     pub fn put_wrapped(&mut self, line: &str, width: usize, role: Role) -> &mut Self {
         let last = links::addresses(line).pop();
         match last.is_some_and(|last| last.end == line.len()) && text::width(line) >= width {
@@ -384,7 +385,7 @@ impl Pen<'_> {
         if room == 0 || text.is_empty() {
             return self;
         }
-        // The background style overrides the text style, so that the selected row stays visible.
+        // The background of the row overrides the style of the text, so that the selected row stays visible.
         let style = style.patch(self.base);
         let fitted;
         let text = match text.len() <= room && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
@@ -423,7 +424,7 @@ impl Pen<'_> {
         self.advance(self.start.saturating_add(column))
     }
 
-    /// Writes blanks in some columns.
+    /// Writes this number of blanks.
     pub fn skip(&mut self, columns: u16) -> &mut Self {
         self.advance(self.x.saturating_add(columns))
     }
@@ -437,7 +438,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Writes a text at the right end of the line; writes nothing if it does not fit.
+    /// Writes a text at the right end of the line. Writes nothing if the text does not fit.
     pub fn right(&mut self, text: &str, role: Role) -> &mut Self {
         let wide = text::width(text);
         if wide <= self.room() {
@@ -448,8 +449,7 @@ impl Pen<'_> {
         self
     }
 
-    /// Moves the end of the line to a column, counted from the left edge of the sheet. Later text
-    /// is cut there.
+    /// Moves the end of the line to a column, counted from the left edge of the sheet. The pen cuts later text there.
     pub fn until(&mut self, columns: u16) -> &mut Self {
         self.end = self.end.min(self.start.saturating_add(columns)).max(self.x);
         self

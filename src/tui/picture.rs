@@ -1,7 +1,6 @@
 //! Converts drawn screens to plain text, to text with colours, or to SVG, without a terminal.
 //!
-//! The same buffer always gives the same bytes, so that runbooks, tickets and tests can compare
-//! them.
+//! The same buffer always gives the same bytes, so that tests can compare pictures of screens.
 
 mod boxes;
 pub mod svg;
@@ -11,7 +10,7 @@ use ratatui::buffer::{Buffer, Cell};
 use super::terminal::pen::{self, Look, PLAIN};
 use super::terminal::symbol::Symbol;
 
-/// A character of a row with its position. It covers one cell, or two if it is wide.
+/// A character of a row with its position. A wide character covers two cells, all others cover one.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     x: u16,
@@ -19,7 +18,7 @@ struct Place<'a> {
     symbol: Symbol<'a>,
 }
 
-/// Returns the characters of a row. The second cell of a wide character is left out.
+/// Returns the characters of a row. Leaves out the second cell of a wide character, because it is empty.
 fn row(buffer: &Buffer, y: u16) -> Vec<Place<'_>> {
     let mut places = Vec::new();
     let mut next = buffer.area.left();
@@ -125,8 +124,8 @@ mod tests {
         assert_eq!(cell(1, 0).contents(), "界");
         assert_eq!(cell(1, 2).bgcolor(), vt100::Color::Rgb(1, 2, 3));
         assert_eq!(cell(1, 3).bgcolor(), vt100::Color::Default);
-        // vt100 stores no replacement characters, so the next character stands one column further
-        // left.
+        // vt100, the terminal that this test uses, stores no replacement characters, so the next character stands one
+        // column further left.
         assert!(cell(2, 1).underline());
     }
 }

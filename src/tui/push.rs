@@ -1,5 +1,5 @@
-//! The command `:push`: pushes the commits of a repository to its remote. bowline never pushes
-//! without this command.
+//! The command `:push`, which pushes the commits of a repository to its remote. The terminal UI never pushes without
+//! this command.
 
 use jiff::Timestamp;
 
@@ -219,7 +219,8 @@ mod tests {
             ],
             ..Refused::default()
         };
-        // A notice that is longer than one line is shown on several lines until the next key press.
+        // The notice about a failed push is longer than one line, so the UI shows all its lines until the next key
+        // press.
         still
             .answer(|_| Answer::Pushed(Err(refused)))
             .hides("pushing")

@@ -1,8 +1,7 @@
-//! A list of rows that a screen replaces as a whole, for example lines of a log, audit entries,
-//! contexts.
+//! A list of rows that a screen replaces as a whole, for example lines of a log, audit entries, contexts.
 //!
-//! Use it for short lists and for lists that are read once. Use a [`super::roster::RowSet`] for
-//! rows that watches change one by one.
+//! Use it for short lists and for lists that are read once. For rows that watches change one by one, use a
+//! [`super::roster::RowSet`].
 
 use std::cell::Cell;
 
@@ -13,9 +12,9 @@ use super::widgets::scrolled;
 
 #[derive(Debug)]
 pub struct Row<T> {
-    /// The id by which the selection finds its row after a replacement.
+    /// The id of the row. After all rows are replaced, the selection finds its row by this id.
     pub id: String,
-    /// The facts that the filter checks.
+    /// The facts of the row that the filter checks.
     pub facts: Facts,
     pub item: T,
 }
@@ -28,7 +27,8 @@ pub struct Rows<T> {
     /// The index in `shown` of the selected row.
     at: usize,
     filter: Filter,
-    /// The first row of the last frame. The window scrolls only if the selected row is outside.
+    /// The first visible row of the last frame. Drawing starts from this row again, because the window must not
+    /// scroll while the selected row is visible.
     first: Cell<usize>,
 }
 
@@ -52,7 +52,7 @@ impl<T> std::fmt::Debug for Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// Replaces all rows. The same row stays selected if it still exists.
+    /// Replaces all rows. The selection stays on the row with the same id, if this row still exists.
     pub fn replace(&mut self, all: Vec<Row<T>>) {
         let selected = self.selected_row().map(|row| row.id.clone());
         self.all = all;
@@ -94,7 +94,7 @@ impl<T> Rows<T> {
         self.selected_row().map(|row| &row.item)
     }
 
-    /// Selects the row with this id; returns false if no shown row has it.
+    /// Selects the row with this id; returns false if no shown row has this id.
     pub fn select(&mut self, id: &str) -> bool {
         let found = self
             .shown
@@ -117,7 +117,7 @@ impl<T> Rows<T> {
         &self.filter
     }
 
-    /// Sets the filter. The same row stays selected if the filter shows it.
+    /// Sets the filter. The selected row stays selected if the new filter shows it.
     pub fn set_filter(&mut self, filter: Filter) {
         let selected = self.selected_row().map(|row| row.id.clone());
         self.filter = filter;
@@ -135,7 +135,7 @@ impl<T> Rows<T> {
         self.at = self.at.min(self.last());
     }
 
-    /// Handles the actions that move the selection, and `back`, which removes the filter.
+    /// Handles the actions that move the selection, and the action `back`, which removes the filter.
     pub fn act(&mut self, action: Action, page: isize) -> Handled {
         match action {
             Action::Up => self.step(-1),
@@ -152,8 +152,8 @@ impl<T> Rows<T> {
         Handled::Yes
     }
 
-    /// Returns the position of the first visible row, and the visible rows for a window of `height`
-    /// lines. The flag is true for the selected row.
+    /// Returns the rows that a window of `height` lines shows, and the position of the first of them. The flag is
+    /// true for the selected row.
     pub fn window(&self, height: usize) -> (usize, Vec<(bool, &T)>) {
         let first = scrolled(self.first.get(), self.at, height, self.shown.len());
         self.first.set(first);

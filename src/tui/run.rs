@@ -1,9 +1,8 @@
-//! The event loop of the UI. It turns terminal input, changes of the target and results of
-//! background work into events, performs the effects, and draws a frame if something changed.
+//! The event loop of the UI. It turns terminal input, changes of the target and results of background work into
+//! events, performs the effects, and draws a frame if something changed.
 //!
-//! A key press draws a frame at once. A change from a watch draws at most one frame per [`FRAME`],
-//! and only if the change is visible. Without events, the loop draws only when a displayed age
-//! changes.
+//! A key press draws a frame at once. Changes from watches draw at most one frame per [`FRAME`], and only if the user
+//! can see a change. Without events, the loop draws only when a displayed age changes.
 
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
@@ -39,7 +38,7 @@ use crate::text;
 
 /// The minimum time between two frames that changes from watches cause.
 const FRAME: Duration = Duration::from_millis(16);
-/// The time after which bowline prints that it is still connecting.
+/// The time after which bowline prints that it is still connecting to the target.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The time limit for the terminal to report its background colour.
 const BACKGROUND: Duration = Duration::from_millis(60);
@@ -49,11 +48,11 @@ const BACKGROUND: Duration = Duration::from_millis(60);
 pub struct Start {
     /// Whether to start the tour of the demo.
     pub tour: bool,
-    /// The name of the theme; None for the theme in `config.toml`, or else one that fits the
-    /// terminal's background.
+    /// The name of the theme. None for the theme in `config.toml`, or else a theme that fits the background of the
+    /// terminal.
     pub theme: Option<String>,
-    /// The name of the built-in keymap, which the user's file can override; None for the keymap in
-    /// `config.toml`, or else the default.
+    /// The name of the built-in keymap, which the user's file can override. None for the keymap in `config.toml`, or
+    /// else the default keymap.
     pub keymap: Option<String>,
     pub ascii: bool,
     pub mouse: bool,
@@ -68,7 +67,7 @@ pub enum RunError {
     Connect(#[from] connect::Error),
     #[error("cannot write to the terminal: {0}")]
     Draw(#[from] std::io::Error),
-    /// A signal arrived. The caller cleans up and then ends the process with the same signal.
+    /// A signal ended the UI. The caller cleans up, and then ends the process with the same signal.
     #[error("ended by signal {0}")]
     Signal(i32),
 }
@@ -127,9 +126,9 @@ pub async fn open(
     screen.run(events, late).await
 }
 
-/// Connects before bowline takes over the terminal: a credential plugin may ask for a password
-/// there, and errors stay visible in the shell. Prints a line with the name of the target if
-/// connecting takes longer than [`PATIENCE`].
+/// Connects to the target before bowline takes over the terminal, because a credential plugin may ask for a password
+/// there, and errors stay visible in the shell. Prints the name of the target if connecting takes longer than
+/// [`PATIENCE`].
 async fn first(options: &Options, environment: &Environment) -> Result<Connection, RunError> {
     let mut waits = StoreWaits::receive();
     let mut connecting = std::pin::pin!(connect::connect(options, environment));
@@ -151,14 +150,13 @@ async fn first(options: &Options, environment: &Environment) -> Result<Connectio
     Ok(connecting.await?)
 }
 
-/// A watched target, its runner, and the controllers that run in this process, if any.
+/// A target that the UI watches, its runner, and its controllers if they run in this process.
 struct Link {
     session: Arc<Session>,
     runner: Runner,
     versions: watch::Receiver<u64>,
     touched: std::pin::Pin<Box<dyn Stream<Item = Touched> + Send>>,
-    /// The events of this target. After a switch to another target, the model receives no more
-    /// events from here.
+    /// The events of this target. The event loop ignores them after a switch to another target.
     answers: UnboundedReceiver<Event>,
     introducing: JoinHandle<()>,
     beside: Option<JoinHandle<()>>,
@@ -167,7 +165,7 @@ struct Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.introducing.abort();
-        // The next process that runs the controllers continues the interrupted work.
+        // Stopping the controllers is safe, because the next process that runs them continues the interrupted work.
         if let Some(beside) = &self.beside {
             beside.abort();
         }
@@ -210,7 +208,8 @@ impl Link {
         }
     }
 
-    /// Leaves the target. Forwards only the results of unfinished writes to `late`.
+    /// Stops to watch the target. Forwards only the results of unfinished writes to `late`, so that the user still
+    /// sees them.
     fn leave(mut self, late: UnboundedSender<Event>) {
         let (_, none) = mpsc::unbounded_channel();
         let mut answers = std::mem::replace(&mut self.answers, none);
@@ -221,7 +220,7 @@ impl Link {
                     event,
                     Event::Answer(_, Answer::Applied(_) | Answer::Pushed(_))
                 ) {
-                    // The receiver is closed only if the program ends.
+                    // The receiver is closed only if the program ends, so nobody needs the event then.
                     let _ = late.send(event);
                 }
             }
@@ -243,8 +242,8 @@ struct Loop {
     drawn: Option<FrameInputs>,
 }
 
-/// A connection to another target: in progress, or ready and waiting for the user. Dropping it
-/// cancels it.
+/// A connection to another target: in progress, or ready and waiting for the user. Dropping this value cancels the
+/// connection.
 struct Connecting {
     ticket: Ticket,
     task: JoinSet<Result<Connection, connect::Error>>,
@@ -265,7 +264,7 @@ async fn finished(connecting: &mut Option<Connecting>) -> Result<Connection, Str
     }
 }
 
-/// Whether the event loop continues or ends.
+/// The decision of the event loop: to continue or to end.
 enum Going {
     On,
     Out,
@@ -339,14 +338,15 @@ impl Loop {
         }
     }
 
-    /// Passes the changes of the read model to the model. Returns whether any of them is visible.
+    /// Passes the changes of the read model to the model of the UI. Returns whether the user can see any of the
+    /// changes.
     fn follow(&mut self) -> Result<bool, RunError> {
         let mut touched = Vec::new();
         while let Some(Some(one)) = self.link.touched.next().now_or_never() {
             touched.push(one);
         }
         let environments = touched.iter().any(|one| one.source == Source::ENVIRONMENTS);
-        // A change may add a row to the window or remove one, so check before and after.
+        // A change may add a visible row or remove one, so check the visible rows before and after the change.
         let mut is_seen = self.shows(&touched);
         if !touched.is_empty() {
             self.tell(Event::World(touched.clone()))?;
@@ -463,8 +463,8 @@ impl Loop {
         );
     }
 
-    /// Starts to connect to another context or namespace in the background. It cancels an earlier
-    /// connection in progress.
+    /// Starts to connect to another context or namespace in the background. Cancels an earlier attempt that is still
+    /// in progress.
     fn connect(&mut self, ticket: Ticket, destination: Destination) {
         let mut options = self.options.clone();
         if destination.context.is_some() {
@@ -487,8 +487,7 @@ impl Loop {
         });
     }
 
-    /// Passes the result of connecting to the model, and keeps the connection until the model
-    /// switches to it.
+    /// Passes the result of connecting to the model. Keeps the connection until the model switches to the new target.
     fn connected(&mut self, made: Result<Connection, String>) -> Result<(), RunError> {
         let Some(connecting) = &mut self.connecting else {
             return Ok(());
@@ -507,8 +506,8 @@ impl Loop {
         Ok(())
     }
 
-    /// Starts to watch the target to which the model has switched. No key press is handled between
-    /// both switches.
+    /// Starts to watch the target to which the model has just switched. The event loop handles no key press between
+    /// these two steps, so that no action goes to the wrong target.
     fn switch(&mut self) {
         let Some(Connecting {
             made: Some(connection),
@@ -524,7 +523,8 @@ impl Loop {
         self.options = options;
     }
 
-    /// Draws a frame; returns the time at which a displayed label, such as an age, changes.
+    /// Draws a frame. Returns the time at which a label of the frame, such as an age, changes; None if no label
+    /// changes.
     fn draw(&mut self) -> Result<Option<Timestamp>, RunError> {
         let now = self.link.session.now();
         let world = self.link.session.feed.world();
@@ -547,7 +547,7 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// Returns the target info of a session for the model.
+/// Returns the description of a session's target for the model.
 pub(super) fn target_info(
     session: &Session,
     environment: &Environment,
@@ -567,7 +567,7 @@ fn target_info_of(
         Target::Context { name, .. } => name.clone(),
         Target::Pod => "in this pod".to_owned(),
         Target::Embedded { .. } => "embedded".to_owned(),
-        // Show only the directory name of the repository's root, because the user knows the path.
+        // Show only the name of the repository's root directory, because the user knows the path.
         Target::Repository { directory } => {
             let repository = connection.repository.as_ref();
             let root = repository.map_or(directory.as_path(), |found| found.tree.work().root());

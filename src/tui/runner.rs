@@ -1,4 +1,4 @@
-//! Performs effects in the background. Each effect is one task, and its answer returns as an event.
+//! Performs effects in the background. Each effect runs as one task, and the answer to it returns as an event.
 
 mod commits;
 mod compare;
@@ -49,14 +49,14 @@ pub struct Session {
     pub git: Git,
     /// The connections to the data planes of the target.
     pub planes: DataPlanes,
-    /// The user name and the offset of the server's clock. The name is empty until the server
-    /// answers.
+    /// The user name, and the offset of the server's clock from the local clock. The user name is empty until the
+    /// server answers.
     pub who: RwLock<Whoami>,
 }
 
 impl Session {
-    /// Starts to watch a target. Git references to the repository of the target are read from its
-    /// work tree and not fetched.
+    /// Starts to watch a target. If a release has a git reference to the repository of the target, bowline reads the
+    /// work tree instead of fetching.
     pub fn start(connection: Connection, git: Git, planes: DataPlanes) -> Self {
         Self {
             feed: subjects::watch_matrix(&connection.client, Some(&connection.namespace)),
@@ -102,7 +102,7 @@ impl Session {
     }
 }
 
-/// Performs effects on one target. Dropping it stops the tasks that only read.
+/// Performs effects on one target. Dropping the runner stops the tasks that only read.
 pub struct Runner {
     session: Arc<Session>,
     events: UnboundedSender<Event>,
@@ -112,13 +112,13 @@ pub struct Runner {
 struct Running {
     task: JoinHandle<()>,
     writes: bool,
-    /// A flag that tells a writing task to stop before the next object.
+    /// A flag that tells the task to stop before it writes the next object.
     abort: Arc<AtomicBool>,
 }
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        // Tasks that write continue to their end; only their answers are lost.
+        // A task that writes continues to its end, but its answer is lost.
         for running in self.running.values().filter(|running| !running.writes) {
             running.task.abort();
         }
@@ -141,8 +141,8 @@ impl Runner {
         !self.running.is_empty()
     }
 
-    /// Starts to perform an effect. Returns an effect that concerns the terminal or the connection,
-    /// because the caller has to perform it.
+    /// Starts to perform an effect. Returns the effect if it concerns the terminal or the connection, because then
+    /// the caller has to perform it.
     pub fn run(&mut self, effect: Effect) -> Option<Effect> {
         self.running
             .retain(|_, running| !running.task.is_finished());
@@ -217,8 +217,8 @@ impl Runner {
         None
     }
 
-    /// Starts a task. Pass `abort` for a task that writes: the task stops between two objects after
-    /// the flag is set. Pass None for a task that only reads.
+    /// Starts a task. For a task that writes, pass `abort`: when this flag is set, the task stops before the next
+    /// object. For a task that only reads, pass None.
     fn begin(
         &mut self,
         ticket: Ticket,
@@ -228,7 +228,7 @@ impl Runner {
         let events = self.events.clone();
         let task = tokio::spawn(async move {
             if let Some(answer) = work.await {
-                // The receiver is closed only if the program ends.
+                // The receiver is closed only if the program ends, so nobody needs the answer then.
                 let _ = events.send(Event::Answer(ticket, answer));
             }
         });
@@ -241,7 +241,7 @@ impl Runner {
     }
 }
 
-/// Makes a plan and sends it, then sends the diffs that it causes.
+/// Makes a plan and sends it as an answer. Then computes the diffs that the plan causes, and sends them too.
 async fn plan(
     session: &Session,
     ticket: Ticket,
@@ -251,8 +251,8 @@ async fn plan(
     let tell = |answer| {
         let _ = events.send(Event::Answer(ticket, answer));
     };
-    // The audit entry is written after its change, so check first that the cluster has the kind of
-    // audit entries. For a workload, the record of the change does not need this kind.
+    // bowline writes the audit entry after the change, so check first that the cluster has the kind of audit entries.
+    // Changes of workloads need no audit entries.
     let needed: &[_] = if command.is_named() {
         &[]
     } else {
@@ -354,8 +354,8 @@ async fn apply(
     })
 }
 
-/// Asks the server's authorizer in which environments the user may change ReleasePins. The result
-/// has no entry for an environment whose request failed.
+/// Asks the server's authorizer in which environments the user is allowed to change ReleasePins. If the request for
+/// an environment failed, the result has no entry for it.
 async fn rights(
     session: &Session,
     environments: Vec<String>,
@@ -397,9 +397,8 @@ async fn lacking(session: &Session) -> BTreeMap<&'static str, String> {
     answers.into_iter().flatten().collect()
 }
 
-/// Requests the user name until the server answers, and sends it to the model. Also starts to
-/// report the state of the work tree, if the target has one. The caller aborts the returned task to
-/// stop the requests.
+/// Requests the user name until the server answers, and sends the name to the model. Also starts to report the state
+/// of the work tree, if the target has one. Abort the returned task to stop the requests.
 pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) -> JoinHandle<()> {
     commits::follow(session, events);
     let (session, events) = (session.clone(), events.clone());

@@ -1,7 +1,7 @@
 //! Draws any screen of a target without a terminal, for runbooks, tickets and documents.
 //!
-//! The screen opens as if a user typed its name after `:`, so it needs a name there. No plan is
-//! confirmed, so nothing changes on the target.
+//! bowline opens the screen by the name that users type after `:`, so only screens with such a name are possible. A
+//! screenshot confirms no plan, so it changes nothing on the target.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,10 +31,10 @@ use crate::engine::world::World;
 use crate::resolve::git::Git;
 use crate::subjects::release_pin::READ_BY_GC;
 
-/// The time limit for reading the target and preparing the screen.
+/// The time limit for reading the target and preparing the screen together.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The interval between two checks whether background work is still running.
+/// The interval at which bowline checks whether background work is still running.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The output format of a screenshot.
@@ -49,16 +49,16 @@ pub enum Form {
 /// The options of a screenshot.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// The command that opens the screen, as a user types it after `:`.
+    /// The command that opens the screen, as a user types it after the colon.
     pub screen: String,
     /// The size of the screen: columns and rows.
     pub size: (u16, u16),
     pub form: Form,
-    /// The name of the theme; None for the default.
+    /// The name of the theme; None for the default theme.
     pub theme: Option<String>,
-    /// Whether to draw only ASCII characters.
+    /// Whether the screenshot contains only ASCII characters.
     pub ascii: bool,
-    /// Whether an SVG picture has a window frame.
+    /// Whether an SVG screenshot has a window frame around the screen.
     pub frame: bool,
 }
 
@@ -70,21 +70,21 @@ pub enum ScreenshotError {
     #[error("unknown theme {name}: {}", .known.join(", "))]
     Theme {
         name: String,
-        /// The names of all themes.
+        /// The names of all themes, for the message.
         known: Vec<String>,
     },
     #[error("cannot show {screen}: {why}")]
     Screen {
         screen: String,
-        /// The reason why bowline cannot show the screen.
+        /// The reason why bowline cannot show the screen, for the message.
         why: String,
     },
-    /// The target did not answer in time.
+    /// The target did not answer before the time limit.
     #[error("the target did not answer within {} s", PATIENCE.as_secs())]
     Slow,
 }
 
-/// Draws a screen that shows the current state of the target.
+/// Draws one screen of a target, with the state that the target has now.
 pub async fn screenshot(
     options: &Options,
     environment: &Environment,
@@ -107,7 +107,7 @@ pub async fn screenshot(
     })
 }
 
-/// Loads the theme, the keymap and the characters, and chooses the paper colour for the theme.
+/// Loads the theme, the keymap and the character set, and chooses the default colours that fit the theme.
 fn look(
     wanted: &Wanted,
     environment: &Environment,
@@ -131,7 +131,7 @@ fn look(
         true => &LIGHT,
         false => &DARK,
     };
-    // A picture has all colours, unless `NO_COLOR` turns colours off.
+    // A screenshot can have all colours, because no terminal limits them. `NO_COLOR` turns them off.
     let none = variable(environment, "NO_COLOR").is_some_and(|value| !value.is_empty());
     let depth = if none { Depth::Mono } else { Depth::True };
     let look = Look {
@@ -152,7 +152,7 @@ async fn draw(
 ) -> Result<Buffer, ScreenshotError> {
     let mut versions = session.feed.versions();
     while !session.feed.world().are_known(&READ_BY_GC) {
-        // This wait cannot fail: the session keeps the channel open.
+        // The session keeps the channel open, so this wait cannot fail.
         let _ = versions.changed().await;
     }
     let (sender, answers) = mpsc::unbounded_channel();
@@ -215,7 +215,7 @@ impl Camera {
         }
     }
 
-    /// Opens a screen by typing its name after `:`.
+    /// Opens a screen by the command that users type after `:`. Fails if the command does not open a screen.
     fn go(&mut self, screen: &str) -> Result<(), ScreenshotError> {
         let stack = self.model.stack.len();
         let key = |code| Event::Key(KeyEvent::new(code, KeyModifiers::NONE));

@@ -28,20 +28,20 @@ use crate::subjects::release_pin::planner::ActionPlan;
 use crate::subjects::release_pin::revisions::Pinned;
 use crate::subjects::service::PlannedCommand;
 
-/// The terminal sizes in which every screen is compared.
+/// The terminal sizes in which tests compare every screen with its golden file.
 pub const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (40, 10)];
 
-/// The terminal sizes for golden files of plans and of the matrix.
+/// The terminal sizes for the golden files of plans and of the matrix.
 pub const LARGE_SIZES: [(u16, u16); 4] = [(200, 60), (120, 36), (80, 24), (40, 10)];
-/// The themes for golden files of plans and of the matrix. The golden file in monochrome is the
-/// easiest to read.
+/// The themes for the golden files of plans and of the matrix. The files in monochrome are the easiest to read,
+/// because they contain no colours.
 pub const LOOKS: [(&str, Depth); 3] = [
     ("dark", Depth::True),
     ("light", Depth::True),
     ("monochrome", Depth::Mono),
 ];
 
-/// A model with fixed data. Time passes and objects change only if the test says so.
+/// A UI with fixed data for a test. Time passes and objects change only if the test requests it.
 pub struct SnapshotTest {
     pub world: World,
     pub model: Model,
@@ -50,7 +50,7 @@ pub struct SnapshotTest {
     pub now: Timestamp,
 }
 
-/// Returns the description of a connected cluster, for user ana and namespace shop.
+/// Returns the target info of a connected cluster, for user ana and namespace shop.
 pub fn target_info() -> TargetInfo {
     TargetInfo {
         name: "prod-eu".to_owned(),
@@ -70,7 +70,7 @@ pub fn target_info() -> TargetInfo {
     }
 }
 
-/// Returns a kubeconfig context; all its data except the name is fixed.
+/// Returns a kubeconfig context with this name and otherwise fixed data.
 pub fn known(name: &str) -> Known {
     Known {
         name: name.to_owned(),
@@ -81,7 +81,7 @@ pub fn known(name: &str) -> Known {
     }
 }
 
-/// Loads a built-in theme, the default keymap and the Unicode characters.
+/// Returns a look with a built-in theme, the default keymap and the Unicode characters.
 pub fn look(theme: &str, depth: Depth) -> Look {
     Look {
         theme: Theme::built_in(theme).unwrap().at(depth),
@@ -182,7 +182,7 @@ impl SnapshotTest {
         self
     }
 
-    /// Presses keys, written as in keymaps. Text in double quotes is typed letter by letter.
+    /// Presses keys, written as in keymaps. Types each letter of a text in double quotes.
     pub fn keys(mut self, keys: &str) -> Self {
         let typed = keys
             .strip_prefix('"')
@@ -197,7 +197,7 @@ impl SnapshotTest {
         self
     }
 
-    /// Sends an answer to the last effect that expects an answer.
+    /// Sends an answer to the last effect that expects one; `answer` computes it from the effect.
     pub fn answer(self, answer: impl FnOnce(&Effect) -> Answer) -> Self {
         let (ticket, answer) = {
             let asked = self
@@ -297,7 +297,7 @@ fn ticket(effect: &Effect) -> Option<Ticket> {
     }
 }
 
-/// Returns the revisions of the failing ReleasePin. Each of them is a promotion by ana.
+/// Returns the revisions of the failing ReleasePin. Each revision is a promotion by ana.
 pub fn promoted() -> Revisions<Pinned> {
     let revision = |number, release: &str| Revision {
         number,
@@ -380,8 +380,7 @@ fn the_cursor_begins_on_the_worst_place_in_production() {
     assert!(matches!(still.effects.last(), Some(Effect::Plan(..))));
 }
 
-/// The manifests of a version: a workload, its configuration, and objects that differ only in the
-/// version.
+/// Returns the manifests of a version: a workload, its configuration, and objects that differ only in the version.
 fn manifests(version: &str, image: &str, pool: &str) -> Vec<serde_json::Value> {
     let metadata = |name: &str| {
         json!({
@@ -409,8 +408,7 @@ fn manifests(version: &str, image: &str, pool: &str) -> Vec<serde_json::Value> {
     objects
 }
 
-/// Opens the plan of a rollback of the selected cell, and sends the plan and its diffs as the
-/// runner does.
+/// Opens the plan of a rollback of the selected cell. Answers with the plan and its diffs, as the runner does.
 pub fn rolled_back(still: SnapshotTest) -> SnapshotTest {
     let asked = Asked {
         operation: "5f0c1d3a-0000".to_owned(),

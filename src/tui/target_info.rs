@@ -1,4 +1,5 @@
-//! The connected target, as the screens need it: they ask this module, and not what kind of target it is.
+//! The connected target, as the screens need it. Screens ask this module about abilities of the target, and do not
+//! distinguish kinds of targets.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +16,15 @@ use crate::subjects;
 pub struct TargetInfo {
     /// The display name of the target.
     pub name: String,
-    /// The flags that select the target on a command line.
+    /// The flags that select the target on a `bowline` command line.
     pub address: Address,
     pub namespace: String,
     /// The user name, as the server reports it; empty until the server answers.
     pub user: String,
-    /// The reason why bowline blocks writes; None if it allows them. [`TargetInfo::armed`] can
-    /// override it.
+    /// The reason why bowline blocks writes to this target; None if it allows them. [`TargetInfo::armed`] can allow
+    /// writes for some time anyway.
     pub readonly: Option<String>,
-    /// Whether the context is protected: blocked for writes until the user allows them with
-    /// `:write`.
+    /// Whether the context is protected: bowline blocks writes until the user allows them with `:write`.
     pub protected: bool,
     /// The end of the permission to write to a protected context; None if there is no permission.
     pub armed: Option<Timestamp>,
@@ -36,8 +36,8 @@ pub struct TargetInfo {
     pub contexts: Vec<Known>,
     /// The namespaces of the target; empty until the target has listed them.
     pub namespaces: Vec<String>,
-    /// By environment: whether the user may change ReleasePins there. The error is the reason why
-    /// not. The map has no entry for an environment that bowline has not checked yet.
+    /// By environment: Ok if the user is allowed to change ReleasePins there, otherwise the reason why not. The map
+    /// has no entry for an environment that bowline has not checked yet.
     pub rights: BTreeMap<String, Result<(), String>>,
     /// The kinds of workloads that the user may not change, each with the reason; empty until bowline
     /// has checked it. A role can still allow a change of one object.
@@ -59,8 +59,8 @@ impl TargetInfo {
         self.address.bowline(&line)
     }
 
-    /// Adds the flags of the target to kubectl command lines. Returns an empty list if kubectl
-    /// cannot reach the target.
+    /// Adds the flags that select this target to kubectl command lines. Returns an empty list if kubectl cannot reach
+    /// the target.
     pub fn kubectl(&self, lines: &[String]) -> Vec<String> {
         let lines = lines.iter();
         lines
@@ -69,20 +69,20 @@ impl TargetInfo {
     }
 }
 
-/// A repository that is the target of the session.
+/// The repository that is the target, and the state of its work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryInfo {
     /// The state of the work tree; None until bowline has read it.
     pub work_tree: Option<Box<WorkTree>>,
     pub directory: String,
-    /// The branch that the user named for the commits; None for the current branch.
+    /// The branch that the user named for the commits of bowline; None for the current branch.
     pub onto: Option<String>,
     pub pushing: bool,
 }
 
 impl RepositoryInfo {
-    /// Describes the state of the work tree in a few words. The flag is true for words that need
-    /// attention.
+    /// Describes the state of the work tree in a few words. The flag is true for words to which the user should
+    /// react.
     pub fn words(&self) -> Vec<(String, bool)> {
         let Some(work_tree) = &self.work_tree else {
             return Vec::new();
@@ -139,13 +139,13 @@ impl TargetInfo {
         self.repository.is_none()
     }
 
-    /// Returns whether a push is running.
+    /// Returns whether a push to the remote is running.
     pub fn is_pushing(&self) -> bool {
         let repository = self.repository.as_ref();
         repository.is_some_and(|repository| repository.pushing)
     }
 
-    /// Notes that a push starts. The error is the reason why no push can start.
+    /// Records that a push to the remote starts. Fails with a reason if a push cannot start now.
     pub fn begin_push(&mut self) -> Result<(), &'static str> {
         let repository = self.repository.as_mut();
         let repository = repository.ok_or("nothing to push: the target is not a repository")?;
@@ -155,15 +155,15 @@ impl TargetInfo {
         }
     }
 
-    /// Notes that a push has ended.
+    /// Records that the running push has ended.
     pub fn end_push(&mut self) {
         if let Some(repository) = &mut self.repository {
             repository.pushing = false;
         }
     }
 
-    /// Returns the ReleasePin of a cell if a sparse checkout leaves it out or if bowline cannot
-    /// read it; None if bowline has read it.
+    /// Returns the ReleasePin of a cell if bowline does not know it, because a sparse checkout leaves it out or
+    /// because bowline cannot read it. None if bowline has read it.
     pub fn left_out(&self, component: &str, environment: &str) -> Option<&LeftOutPin> {
         self.work_tree()?.left_out.iter().find(|pin| {
             pin.namespace == self.namespace
@@ -172,14 +172,13 @@ impl TargetInfo {
         })
     }
 
-    /// Returns the reason why bowline blocks writes at this time; None if it allows them.
+    /// Returns the reason why bowline blocks writes to the target at this time; None if bowline allows them.
     pub fn unwritable(&self, now: Timestamp) -> Option<&str> {
         let armed = self.armed.is_some_and(|until| now < until);
         self.readonly.as_deref().filter(|_| !armed)
     }
 
-    /// Formats a time for display: only the time of day if it is on the same date as `now`,
-    /// otherwise with the date.
+    /// Formats a time for display. Leaves out the date if it is the same as the date of `now`.
     pub fn clock(&self, at: Timestamp, now: Timestamp) -> String {
         let (at, now) = (
             at.to_zoned(self.zone.clone()),

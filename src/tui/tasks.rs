@@ -12,22 +12,22 @@ use crate::subjects::service::{Command, PlannedCommand};
 use crate::subjects::workload;
 use crate::text::quoted;
 
-/// A confirmed plan that bowline applies, or whose rollouts it follows, in the background.
+/// A confirmed plan that bowline applies in the background. Afterwards, bowline follows its rollouts.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// The ticket of the request that applies the plan.
     pub ticket: Ticket,
     pub command: Command,
-    /// The plan with its command.
+    /// The plan that the task applies, with its command.
     pub prepared: Box<PlannedCommand>,
-    /// The reason that the user gave; None without a reason.
+    /// The reason that the user gave for the action; None if the user gave no reason.
     pub reason: Option<String>,
     /// The time at which the user confirmed the plan.
     pub since: Timestamp,
     pub target: Target,
     pub state: State,
-    /// The last known progress, if the user left the target of the task before its end. None while
-    /// this target is shown: then [`Task::progress`] is current.
+    /// The last known progress and its description, if the user left the target of this task before the task ended.
+    /// None while the UI shows this target, because [`Task::progress`] then computes them.
     pub frozen: Option<(Progress, String)>,
 }
 
@@ -42,7 +42,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Returns the task target that corresponds to the connected target.
+    /// Returns the connected target in the form that tasks store.
     pub fn of(target_info: &TargetInfo) -> Self {
         Self {
             name: target_info.name.clone(),
@@ -55,30 +55,30 @@ impl Target {
 /// The state of a task.
 #[derive(Clone, Debug)]
 pub enum State {
-    /// bowline is writing the changes.
+    /// bowline is writing the changes of the plan.
     Applying,
-    /// All changes are written; these revisions are rolling out.
+    /// bowline has written all changes, and these revisions are rolling out.
     Rolling(Vec<Rolling>),
-    /// The task succeeded; the text describes the outcome.
+    /// The task succeeded; the text describes its outcome.
     Done(String),
-    /// The task failed; the text is the reason.
+    /// The task failed; the text says why.
     Failed(String),
 }
 
 /// A revision that a task created, and the rollout of this revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rolling {
-    /// The key of the ReleasePin. For a workload, such as `deploy/web`, the key of its row in the
-    /// matrix.
+    /// The key of the ReleasePin to which the revision belongs. For a workload, the key of its row in the matrix,
+    /// such as `deploy/web`.
     pub pin: Key,
-    /// The uid of the ReleasePin. None if the task created the ReleasePin and the read model does
-    /// not show it yet.
+    /// The uid of the ReleasePin. None if the task created the ReleasePin and the read model does not contain the
+    /// ReleasePin yet.
     pub uid: Option<Box<str>>,
-    /// The number of the revision.
+    /// The number of the revision that the task created.
     pub revision: i64,
-    /// The release that is effective since this revision.
+    /// The release that became effective with this revision.
     pub release: String,
-    /// The final outcome of the rollout; None while the outcome can still change.
+    /// The final outcome of the rollout; None while the rollout may still change.
     pub ended: Option<Rollout>,
 }
 
@@ -94,7 +94,7 @@ impl Rolling {
         }
     }
 
-    /// Returns the stored final outcome, or else the current state from the read model.
+    /// Returns the outcome of the rollout if it has ended, or else its current state from the read model.
     pub fn rollout(&self, world: &World) -> Rollout {
         let now = || match world.workload(&self.pin) {
             Some(row) => workload::matrix::rollout(row, self.revision),
@@ -104,15 +104,15 @@ impl Rolling {
         self.ended.clone().unwrap_or_else(now)
     }
 
-    /// Returns the ReleasePin that the task changed. Returns None if it is deleted, even if a new
-    /// ReleasePin has the same name.
+    /// Returns the ReleasePin that the task changed. None if this ReleasePin was deleted, even if a new one has the
+    /// same name.
     fn pin<'w>(&self, world: &'w World) -> Option<&'w Pin> {
         let is_it = |pin: &&Pin| self.uid.as_ref().is_none_or(|uid| *uid == pin.uid);
         world.pin(&self.pin).filter(is_it)
     }
 
-    /// Returns the reason why an undo would reverse a newer change instead of this revision; None
-    /// if it would reverse this revision.
+    /// Returns the reason why an undo would not reverse this revision, for example because a newer change exists.
+    /// None if an undo would reverse this revision.
     pub fn overtaken(&self, world: &World) -> Option<String> {
         match (world.pin(&self.pin), self.pin(world)) {
             (Some(other), None) => Some(format!(
@@ -131,7 +131,8 @@ impl Rolling {
     }
 }
 
-/// Stores the final outcomes of rollouts in the tasks, because the read model does not keep them.
+/// Stores the final outcomes of rollouts in the tasks. Otherwise they would be lost, because the read model does not
+/// keep them.
 pub fn follow(tasks: &mut [Task], world: &World) {
     let shown = tasks.iter_mut().filter(|task| task.frozen.is_none());
     let states = shown.map(|task| &mut task.state);
@@ -147,7 +148,7 @@ pub fn follow(tasks: &mut [Task], world: &World) {
     }
 }
 
-/// Stores the last known progress of the tasks, before the user leaves their target.
+/// Stores the last known progress of the tasks, because the user leaves their target.
 pub fn leave(tasks: &mut [Task], world: &World, target_info: &TargetInfo) {
     let shown = tasks.iter_mut().filter(|task| task.frozen.is_none());
     for task in shown {
@@ -160,7 +161,7 @@ pub fn leave(tasks: &mut [Task], world: &World, target_info: &TargetInfo) {
     }
 }
 
-/// Makes the tasks of a target follow the read model again, after the user returned to the target.
+/// Lets the tasks of a target follow the read model again, because the user has returned to this target.
 pub fn arrive(tasks: &mut [Task], target_info: &TargetInfo) {
     let target = Target::of(target_info);
     for task in tasks.iter_mut().filter(|task| task.target == target) {
@@ -168,21 +169,22 @@ pub fn arrive(tasks: &mut [Task], target_info: &TargetInfo) {
     }
 }
 
-/// An entry of the command log: an action, and the command lines that would do the same.
+/// An entry of the command log: an action, and command lines that do the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
     /// The time of the action.
     pub at: Timestamp,
-    /// The equivalent `bowline` command lines; lines of another program if bowline has no such
-    /// command.
+    /// The `bowline` command lines that do the same as the action. If bowline has no such command, lines of another
+    /// program.
     pub bowline: Vec<String>,
-    /// The nearest kubectl command lines; git command lines if the target is a repository.
+    /// The kubectl command lines that are most similar to the action. If the target is a repository, git command
+    /// lines.
     pub kubectl: Vec<String>,
     pub outcome: String,
 }
 
 impl Logged {
-    /// Adds the flags of the target to the command lines.
+    /// Adds the flags that select the target to the command lines.
     pub fn aim(&mut self, target: &Target) {
         for line in &mut self.bowline {
             *line = target.address.bowline(line);
@@ -204,8 +206,8 @@ impl Logged {
 }
 
 impl Task {
-    /// Sets the state of the task after bowline has applied the plan. If another target is shown,
-    /// only updates the stored progress.
+    /// Sets the state of the task after bowline has applied the plan. If the UI now shows another target, also
+    /// updates the stored progress.
     pub fn settle(&mut self, state: State, target_info: &TargetInfo) {
         self.state = state;
         if let State::Rolling(rolling) = &mut self.state {
@@ -231,14 +233,14 @@ impl Task {
         });
     }
 
-    /// Returns the `bowline` command line that runs the same command on the task's target.
+    /// Returns the `bowline` command line that does the same as this task on the same target.
     pub fn command_line(&self) -> String {
         let reason = self.reason.as_deref();
         self.command.aimed(reason, &self.target.address)
     }
 
-    /// Returns the progress and its description: from the read model, or the stored one if another
-    /// target is shown.
+    /// Returns the progress of the task and its description: from the read model, or the stored ones if the UI shows
+    /// another target.
     pub fn progress(&self, world: &World) -> (Progress, String) {
         if let Some(frozen) = &self.frozen {
             return frozen.clone();
@@ -272,7 +274,7 @@ impl Task {
         }
     }
 
-    /// Returns whether the task is writing or its rollouts are in progress.
+    /// Returns whether the task is still writing, or its rollouts are still in progress.
     pub fn goes_on(&self, world: &World) -> bool {
         self.progress(world).0 == Progress::Moving
     }
@@ -280,7 +282,7 @@ impl Task {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The task is writing, or its rollouts are in progress.
+    /// The task is still writing, or its rollouts are still in progress.
     Moving,
     Done,
     Failed,

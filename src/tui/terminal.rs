@@ -1,6 +1,6 @@
-//! The terminal: takes it over, draws frames with few bytes, and restores it.
+//! Takes control of the terminal, draws frames with few bytes, and restores the terminal.
 //!
-//! This module knows no screens. It writes a frame with one write call, and the terminal shows it
+//! This module knows no screens. It writes each frame with one write call, so that the terminal shows the whole frame
 //! at once. It restores the terminal on every exit: normal end, signal, panic, abort.
 
 pub mod hold;
@@ -39,25 +39,25 @@ pub enum OpenError {
     /// Standard input or standard output is not a terminal.
     #[error("the terminal UI needs a terminal, for keys and for the screen")]
     NotATerminal,
-    /// The terminal cannot move its cursor. The text is the terminal type.
+    /// The terminal cannot move its cursor, so it cannot show screens. The text is the terminal type.
     #[error("the terminal type '{0}' cannot show screens")]
     NoScreens(String),
     #[error("cannot set up the terminal: {0}")]
     SetUp(#[from] io::Error),
 }
 
-/// The cost of drawing a frame.
+/// The cost of drawing one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
     pub bytes: usize,
 }
 
-/// A terminal under the control of bowline. Dropping it restores the terminal.
+/// A terminal that bowline controls. Dropping this value restores the terminal.
 pub struct Terminal {
     screen: ratatui::Terminal<Painter>,
     options: Options,
     links: Links,
-    /// The links in the last frame.
+    /// The links that the last frame contained.
     linked: Vec<Link>,
     hold: Option<Hold>,
 }
@@ -107,7 +107,7 @@ impl Terminal {
         })
     }
 
-    /// Draws a frame without links; returns the number of written bytes.
+    /// Draws a frame without links. Returns the cost of the frame.
     pub fn draw(&mut self, paint: impl FnOnce(&mut Frame<'_>)) -> io::Result<Drawn> {
         self.draw_linked(|frame| {
             paint(frame);
@@ -115,7 +115,7 @@ impl Terminal {
         })
     }
 
-    /// Draws a frame; `paint` returns the links in it.
+    /// Draws a frame with links, which `paint` returns. Returns the cost of the frame.
     pub fn draw_linked(
         &mut self,
         paint: impl FnOnce(&mut Frame<'_>) -> Vec<Link>,
@@ -151,18 +151,18 @@ impl Terminal {
         self.screen.backend().size()
     }
 
-    /// Forces the next frame to write every cell.
+    /// Makes the next frame write every cell, even the unchanged ones.
     pub fn redraw(&mut self) -> io::Result<()> {
         self.screen.clear()
     }
 
-    /// Returns the number of bytes written since the start.
+    /// Returns the number of bytes that bowline has written to the terminal since the start.
     pub fn bytes(&self) -> u64 {
         self.screen.backend().bytes().1
     }
 
-    /// Copies a text to the clipboard of the user's terminal with OSC 52, which also works over
-    /// SSH.
+    /// Copies a text to the clipboard of the user's terminal. The sequence for this (OSC 52) also works over SSH.
+    /// Fails if the terminal has no such sequence, or if the text is too long.
     pub fn copy(&mut self, text: &str) -> Result<(), CopyError> {
         if !self.options.osc {
             return Err(CopyError::NotThere);
@@ -179,8 +179,8 @@ impl Terminal {
         }
     }
 
-    /// Restores the terminal for the shell, stops the process until it is continued, and takes over
-    /// the terminal again.
+    /// Restores the terminal for the shell, and stops the process. When the shell continues the process, takes
+    /// control of the terminal again.
     ///
     /// Returns false and does nothing if no shell could continue the process.
     pub fn suspend(&mut self) -> io::Result<bool> {
@@ -195,7 +195,7 @@ impl Terminal {
         Ok(true)
     }
 
-    /// Takes over the terminal again, and forces the next frame to write every cell.
+    /// Takes control of the terminal again. The next frame then writes every cell.
     pub fn resume(&mut self) -> io::Result<()> {
         if let Some(hold) = &mut self.hold {
             hold.take_again(output()?, &self.options)?;
@@ -207,8 +207,7 @@ impl Terminal {
     }
 }
 
-/// Opens stdout without the line buffer of `Stdout`, which would split a frame at its last line
-/// break.
+/// Opens stdout without a line buffer, because the buffer of `Stdout` would split a frame at its last line break.
 fn output() -> io::Result<Box<dyn Write + Send>> {
     let own = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(Box::new(File::from(own)))
@@ -219,11 +218,11 @@ fn size() -> io::Result<Size> {
     Ok(Size { width, height })
 }
 
-/// Returns the cells in these areas of a frame.
+/// Returns the cells in these areas of a frame, with their positions.
 fn cells_in(buffer: &Buffer, areas: &[Rect]) -> Vec<(u16, u16, Cell)> {
     let mut cells = Vec::new();
     for area in areas {
-        // The cell after a wide character is part of that character.
+        // The second cell of a wide character is part of that character, so skip it.
         let mut covered = Position::ORIGIN;
         for at in area.intersection(buffer.area).positions() {
             let Some(cell) = buffer.cell(at) else {

@@ -1,8 +1,8 @@
-//! The guided tour of the demo: a few sentences at the bottom of the screen. Each step ends when
-//! the user does what its text says.
+//! The guided tour of the demo: a few sentences at the bottom of the screen. Each step ends when the user does what
+//! its text says.
 //!
-//! The tour intercepts no key. It observes the user's actions and the front screen, and stays at
-//! its step while the user does something else. The sentences name the keys of the user's keymap.
+//! The tour never blocks a key. It observes the user's actions and the front screen, and stays at its step while the
+//! user does something else. The sentences name the keys of the user's keymap.
 
 #[cfg(test)]
 mod tests;
@@ -18,16 +18,16 @@ use super::theme::Role;
 use super::update::say;
 use crate::text;
 
-/// The minimum number of terminal rows for the tour.
+/// The minimum number of terminal rows with which the tour is shown.
 const LEAST: u16 = 17;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tour {
     /// The index of the current step.
     step: usize,
-    /// The number of plans that the user had confirmed when the step started.
+    /// The number of plans that the user had confirmed before the current step started.
     confirmed: usize,
-    /// The last action of the user; None before the first action.
+    /// The user's last action during the tour; None before the first one.
     acted: Option<Action>,
 }
 
@@ -37,15 +37,15 @@ type Looks = fn(&Seen<'_>) -> bool;
 /// One step of the tour: its text, and the condition that ends the step.
 struct Step {
     title: &'static str,
-    /// The text. bowline replaces an action in braces by its key.
+    /// The text of the step. In place of an action in braces, the tour shows the keys of this action.
     words: &'static str,
     done: Looks,
-    /// If this condition holds, the user did something else, and the tour shows this text instead
-    /// of `words`.
+    /// A condition and a text. If the condition holds, the user has left the path of this step, and the tour shows
+    /// this text instead of `words`.
     astray: Option<(Looks, &'static str)>,
 }
 
-/// The state that a condition of a step checks.
+/// The state of the UI that the condition of a step checks.
 struct Seen<'m> {
     model: &'m Model,
     tour: &'m Tour,
@@ -56,7 +56,7 @@ impl Seen<'_> {
         self.model.stack.len() == 1 && self.model.over.is_none()
     }
 
-    /// Returns whether the matrix is in front and the last action was not Diff.
+    /// Returns whether the matrix is the front screen and the last action was not Diff.
     fn is_back(&self) -> bool {
         self.is_on_matrix() && self.tour.acted.is_some_and(|action| action != Action::Diff)
     }
@@ -66,7 +66,7 @@ impl Seen<'_> {
         acted.is_some_and(|action| actions.contains(&action))
     }
 
-    /// Returns whether the plan of a command with this verb is in front.
+    /// Returns whether the front screen is the plan of a command with this verb.
     fn is_planned(&self, verb: &str) -> bool {
         matches!(self.model.front(), Screen::Plan(plan) if plan.command.verb() == verb)
     }
@@ -181,8 +181,7 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// Goes to the next step if the condition of the current step holds; ends the tour after the last
-/// step.
+/// Goes to the next step if the condition of the current step holds. After the last step, ends the tour.
 pub fn follow(model: &mut Model) {
     let Some(mut tour) = model.tour.take() else {
         return;
@@ -198,8 +197,8 @@ pub fn follow(model: &mut Model) {
     model.tour = (tour.step < STEPS.len()).then_some(tour);
 }
 
-/// Records the user's action. Returns whether it is an action of the tour (next, back, off), which
-/// then needs no other handling.
+/// Records the user's action. Returns true if the action controls the tour (next, back, off), because nobody else
+/// must handle it then.
 pub fn steer(model: &mut Model, now: Timestamp, action: Action) -> bool {
     let confirmed = model.tasks.len();
     let steers = matches!(
@@ -235,8 +234,7 @@ pub fn start(model: &mut Model, now: Timestamp) {
     model.tour = Some(begin(model.tasks.len()));
 }
 
-/// Creates a tour at its first step. `confirmed` is the number of plans that the user has confirmed
-/// before.
+/// Creates a tour at its first step. `confirmed` is the number of plans that the user has confirmed before the tour.
 pub fn begin(confirmed: usize) -> Tour {
     Tour {
         confirmed,
@@ -261,10 +259,10 @@ impl Tour {
     }
 }
 
-/// A piece of a sentence. The flag is true if the piece is a key.
+/// A piece of a sentence, as (text, whether the text is a key).
 type Piece = (String, bool);
 
-/// Returns the text of the step, wrapped to this width, with keys instead of actions.
+/// Returns the text of the current step, wrapped to this width, with keys in place of actions.
 fn lines(model: &Model, tour: &Tour, width: usize) -> Vec<Vec<Piece>> {
     let mut lines: Vec<Vec<Piece>> = vec![Vec::new()];
     let mut used = 0;
@@ -288,8 +286,8 @@ fn lines(model: &Model, tour: &Tour, width: usize) -> Vec<Vec<Piece>> {
     lines
 }
 
-/// Splits a word into pieces: replaces an action in braces by its keys, and `@environment` by the
-/// name of the environment.
+/// Splits a word of the text into pieces. Replaces an action in braces by its keys, and `@environment` by the name of
+/// the environment.
 fn pieces(model: &Model, word: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = word;
@@ -316,8 +314,8 @@ fn pieces(model: &Model, word: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the keys of an action on the front screen, or else on the screen that usually has it.
-/// Returns the command for the action if no key is bound.
+/// Returns the keys of an action on the front screen, or else on the matrix, a diff or a plan. If no key is bound to
+/// the action, returns its command.
 fn key(model: &Model, word: &str) -> String {
     let keymap = &model.look.keymap;
     let everywhere: [&[Mode]; 4] = [
@@ -333,8 +331,7 @@ fn key(model: &Model, word: &str) -> String {
     bound.unwrap_or_else(|| format!(":{word}"))
 }
 
-/// Returns the number of rows that the tour occupies; 0 if the tour is off or the terminal has too
-/// few rows.
+/// Returns the number of rows that the tour needs; 0 if no tour is running or the terminal has too few rows.
 pub fn height(model: &Model, width: u16, height: u16) -> u16 {
     let Some(tour) = model.tour.as_ref().filter(|_| height >= LEAST) else {
         return 0;
@@ -392,8 +389,7 @@ pub fn view(sheet: &mut Sheet<'_>, model: &Model) {
     }
 }
 
-/// Returns the texts of all steps, each with the title of its step. A test checks the wording of
-/// all texts of bowline.
+/// Returns the texts of all steps, each with the title of its step, for a test that checks the wording.
 pub(super) fn texts() -> impl Iterator<Item = (String, String)> {
     STEPS.iter().flat_map(|step| {
         let words = [Some(step.words), step.astray.map(|(_, words)| words)];

@@ -1,5 +1,5 @@
-//! Applies events to the model and returns the effects to perform. No function of this module waits
-//! or performs an effect.
+//! Applies events to the model, and returns the effects to perform. The functions of this module only compute: they
+//! neither wait nor perform effects.
 
 use crossterm::event::KeyEvent;
 use jiff::Timestamp;
@@ -31,8 +31,8 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         Event::Mouse(mouse) => super::mouse::used(model, world, now, mouse, &mut effects),
         Event::World(touched) => {
             tasks::follow(&mut model.tasks, world);
-            // All screens follow the read model, also the hidden ones and those in the forward
-            // history. So each screen is current when the user returns to it.
+            // Hidden screens and screens in the forward history follow the read model too, so that each screen is
+            // current when the user returns to it.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&touched, turn);
             });
@@ -44,7 +44,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         Event::Answer(ticket, answer) => answered(model, world, now, ticket, answer, &mut effects),
         Event::Known(user) => {
             model.target_info.user = user;
-            // The filter `mine` depends on the user name.
+            // The filter `mine` depends on the user name, so the screens must apply it again.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&[], turn);
             });
@@ -55,8 +55,8 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
     effects
 }
 
-/// Handles the result of connecting to another target: switches to the target, or keeps it waiting
-/// while the user is busy. `world` is the read model of the old target.
+/// Handles the result of connecting to another target: switches to the target, or lets it wait while the user is
+/// busy. `world` is the read model of the old target.
 fn connected(
     model: &mut Model,
     world: &World,
@@ -87,7 +87,7 @@ fn connected(
     }
 }
 
-/// Returns the message that says which key switches to the new target.
+/// Returns the message that the new target is ready, with the key that switches to it.
 fn waiting(model: &Model) -> String {
     let place = model.connecting.as_ref().map_or("", |it| &it.place);
     let modes = &[Mode::Global];
@@ -96,7 +96,7 @@ fn waiting(model: &Model) -> String {
     format!("connected to {place}: finish or close this first, then {keys} switches to it")
 }
 
-/// Switches to the target that bowline has connected to; shows a notice if there is none.
+/// Switches to the target that bowline has connected to in the background. Shows a notice if there is no such target.
 fn switch(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Effect>) {
     let waits = model.connecting.take();
     let Some(target_info) = waits.as_ref().and_then(|it| it.target_info.clone()) else {
@@ -121,7 +121,7 @@ fn switch(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Ef
     say(model, now, Level::Info, words);
 }
 
-/// Cancels the connection to another target; returns false if there is none.
+/// Cancels the background connection to another target; returns false if there is no such connection.
 fn drop_connection(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) -> bool {
     let Some(connecting) = model.connecting.take() else {
         return false;
@@ -132,7 +132,7 @@ fn drop_connection(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>)
     true
 }
 
-/// Calls `tell` for every open screen and for every screen in the forward history.
+/// Calls the function `tell` for every open screen and for every screen in the forward history.
 fn each(
     model: &mut Model,
     world: &World,
@@ -145,8 +145,8 @@ fn each(
     }
 }
 
-/// Calls `tell` for one screen and fulfils its requests. `at` counts the open screens, then those
-/// of the forward history. Requests of the latter are dropped, because the user does not see these
+/// Calls the function `tell` for one screen, and fulfils the screen's requests. `at` counts the open screens first,
+/// then the screens in the forward history. Requests of the latter are ignored, because the user does not see these
 /// screens.
 fn turn<T>(
     model: &mut Model,
@@ -184,7 +184,7 @@ fn turn<T>(
     Some(told)
 }
 
-/// Calls `tell` for the front screen and fulfils its requests.
+/// Calls the function `tell` for the front screen, and fulfils the screen's requests.
 pub(super) fn front<T>(
     model: &mut Model,
     world: &World,
@@ -251,7 +251,7 @@ pub(super) fn say(model: &mut Model, now: Timestamp, level: Level, text: impl In
 }
 
 fn open(model: &mut Model, screen: Screen) {
-    // The notice is about the previous front screen.
+    // The notice is about the previous front screen, so remove it.
     model.notice = None;
     model.forth.clear();
     model.stack.push(screen);
@@ -260,16 +260,16 @@ fn open(model: &mut Model, screen: Screen) {
 fn close(model: &mut Model) {
     if model.stack.len() > 1
         && let Some(left) = model.stack.pop()
-        // Plans and the help stay out of the forward history: the tasks keep the results of plans,
-        // and the help opens anew.
+        // The forward history contains no plans, because the tasks keep their results, and no help, because it is
+        // always opened anew.
         && !matches!(left, Screen::Plan(_) | Screen::Help(_))
     {
         model.forth.push(left);
     }
 }
 
-/// Opens the plan screen for a command. Shows an error instead if bowline already knows that the
-/// user lacks the right.
+/// Opens the plan screen for a command. Shows an error instead if bowline already knows that the user is not allowed
+/// to change the environment.
 pub(super) fn plan(model: &mut Model, now: Timestamp, command: Command, effects: &mut Vec<Effect>) {
     if let Some(why) = from_keys::denied(&model.target_info, &command) {
         say(model, now, Level::Error, why);
@@ -296,7 +296,7 @@ fn pressed(
     }
 }
 
-/// Handles a key press; returns false if the key has no meaning here.
+/// Handles a key press; returns false if the key has no effect on the front screen.
 fn acted(
     model: &mut Model,
     world: &World,
@@ -346,7 +346,7 @@ fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects:
     }
     let taken = front(model, world, now, effects, |screen, _| screen.paste(text));
     if taken != Some(Handled::Yes) {
-        // Pasted text must not run actions as if the user pressed keys.
+        // Pasted text must not run actions, because the user did not press these keys.
         say(
             model,
             now,
@@ -356,8 +356,7 @@ fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects:
     }
 }
 
-/// Runs an action on the front screen. If the screen does not handle the action, runs it for the
-/// whole program.
+/// Runs an action on the front screen. If the front screen does not handle the action, runs it for the whole program.
 pub(super) fn run(
     model: &mut Model,
     world: &World,
@@ -373,7 +372,7 @@ pub(super) fn run(
     });
     if handled == Some(Handled::Yes) {
         if matches!(action, Action::TimeTravel | Action::StepBack) {
-            // Screens of the forward history show the present, so they do not fit a past time.
+            // The screens in the forward history show the present, so the user must not reach them from a past time.
             model.forth.clear();
         }
         return;
@@ -432,7 +431,7 @@ pub(super) fn run(
     }
 }
 
-/// Leaves the program; if a write or a push is running, shows a notice instead.
+/// Leaves the program. If a write or a push is running, shows a notice instead.
 pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) {
     let writing = model
         .tasks
@@ -513,8 +512,8 @@ fn answered(
     }
 }
 
-/// Returns a warning that names the ReleasePins that bowline could not read, for example because of
-/// a sparse checkout. Returns None if there are none, or if they are the same as before.
+/// Returns a warning that names the ReleasePins that bowline could not read, for example because of a sparse
+/// checkout. None if there are no such ReleasePins, or if the warning would be the same as before.
 fn left_out(model: &Model, known: Option<&WorkTree>) -> Option<String> {
     let work_tree = model.target_info.work_tree()?;
     let before = known.map_or(&[][..], |known| &known.left_out);
@@ -545,7 +544,7 @@ fn left_out(model: &Model, known: Option<&WorkTree>) -> Option<String> {
     })
 }
 
-/// Records the result of an applied plan in its task and in the command log, even if its screen is
+/// Records the result of an applied plan in its task and in the command log, even if the plan screen is already
 /// closed.
 fn settle(
     model: &mut Model,

@@ -1,4 +1,4 @@
-//! Draws the whole frame: header, front screen, prompt or choice above it, footer.
+//! Draws the whole frame: header, front screen, prompt or choice over the front screen, footer.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use super::widgets::{scrolled, wrap};
 use crate::engine::world::{Freshness, World};
 use crate::text;
 
-/// The pause before an unfinished search continues.
+/// The pause after which an unfinished search continues.
 const AGAIN: SignedDuration = SignedDuration::from_millis(5);
 
 /// The number of rows of the header.
 pub const HEAD: u16 = 2;
 const FOOT: u16 = 1;
-/// The minimum width at which the footer always shows the help key. On a narrower screen, the keys
-/// of the screen need all columns.
+/// The minimum width of the screen, in columns, at which the footer always shows the help key. A narrower footer has
+/// no room for it.
 const ROOM_FOR_HELP: u16 = 60;
-/// The number of rows that the header and the footer take from every screen.
+/// The number of rows that the header and the footer use on every screen.
 pub const FRAME: u16 = HEAD + FOOT;
 
 /// Returns the size of the area that remains for the front screen: columns and rows.
@@ -41,7 +41,7 @@ pub fn body(model: &Model, now: Timestamp) -> (u16, u16) {
     (width, room.saturating_sub(said))
 }
 
-/// Draws the frame. Returns the time at which a drawn label, such as an age, changes.
+/// Draws the frame. Returns the time at which a drawn label, such as an age, changes; None if no label changes.
 pub fn view(
     model: &Model,
     world: &World,
@@ -51,7 +51,7 @@ pub fn view(
     view_noting(model, world, now, buffer).turns.get()
 }
 
-/// Draws the frame. Returns its links, and the time at which a drawn label changes.
+/// Draws the frame. Returns the links in the frame, and the time at which a drawn label changes.
 pub fn view_noting(model: &Model, world: &World, now: Timestamp, buffer: &mut Buffer) -> Notes {
     let notes = Notes::default();
     let look = &model.look;
@@ -97,7 +97,7 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let zoned = now.to_zoned(target_info.zone.clone());
     let clock = zoned.strftime("%H:%M").to_string();
     let as_of = model.front().as_of();
-    // The clock shows no seconds, because they would redraw the screen every second.
+    // The clock shows no seconds, because bowline would have to draw a frame every second.
     let minute = now.as_second().div_euclid(60) * 60 + 60;
     if let Ok(at) = Timestamp::from_second(minute)
         && as_of.is_none()
@@ -151,7 +151,7 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         parts.push((1, one(" data plane".to_owned(), Role::Warning)));
     }
     let mut right: Vec<Part> = match as_of {
-        // At a past time, data is neither live nor stale, and the clock does not run.
+        // At a past time, the header shows neither freshness nor a running clock, because the past does not change.
         Some(at) => {
             let moment = format!(" AS OF {} ", target_info.clock(at, now));
             vec![(
@@ -192,11 +192,11 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     crumbs(sheet, scene);
 }
 
-/// A part of the header with its priority. If the header is too long, the part with the lowest
-/// priority is dropped first.
+/// A part of the header with its priority. If the header is too long, the parts with the lowest priority are left out
+/// first.
 type Part = (u8, Vec<(String, Role)>);
 
-/// The priority of parts that are never dropped: freshness and read-only.
+/// The priority of parts that are always drawn: freshness and read-only.
 const STAYS: u8 = 9;
 
 fn wide(parts: &[Part]) -> usize {
@@ -204,8 +204,8 @@ fn wide(parts: &[Part]) -> usize {
     spans.map(|(words, _)| text::width(words)).sum()
 }
 
-/// Returns the priority and the index of the part to drop next: the last one among those with the
-/// lowest priority.
+/// Returns the priority and the index of the part to leave out next: the last part among those with the lowest
+/// priority. None if there are no parts.
 fn least(parts: &[Part]) -> Option<(u8, usize)> {
     let may_go = parts.iter().enumerate().rev();
     let may_go = may_go.filter(|(_, (need, _))| *need < STAYS);
@@ -214,8 +214,8 @@ fn least(parts: &[Part]) -> Option<(u8, usize)> {
         .min_by_key(|(need, _)| *need)
 }
 
-/// Describes the freshness of the data: the kinds that are still loading, or else the source that
-/// is stale for the longest time.
+/// Describes whether the data is current: names the kinds that are still loading, or else the data that has been
+/// stale for the longest time.
 fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     let mut stale = None;
     let mut loading: Vec<&str> = Vec::new();
@@ -241,7 +241,8 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     }
     match stale {
         None if !world.absent_kinds().is_empty() => match world.workloads().next() {
-            // bowline shows workloads even if its own kinds are not installed in the cluster.
+            // bowline shows workloads even if its own kinds are not installed in the cluster, so this is not an
+            // error.
             Some(_) => ("live, bowline is not installed".to_owned(), Role::Muted),
             None => ("kinds missing".to_owned(), Role::Stale),
         },
@@ -251,7 +252,7 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     }
 }
 
-/// Draws the titles of the open screens, the filter of the front screen, and its totals.
+/// Draws a line with the titles of the open screens, and with the filter and the totals of the front screen.
 fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
     let mut pen = sheet.line(1);
@@ -278,7 +279,7 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let wide = |parts: &[(String, Role)]| -> usize {
         parts.iter().map(|(part, _)| text::width(part) + 2).sum()
     };
-    // If there is too little room, drop the last totals, because they are the least important.
+    // If there is too little room, leave out the last totals, because they are the least important.
     while wide(&parts) >= pen.room() && parts.pop().is_some() {}
     let gap = pen.room().saturating_sub(wide(&parts));
     pen.skip(u16::try_from(gap).unwrap_or_default());
@@ -302,7 +303,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     }
     let hints = model.front().hints();
     let selected = model.front().subject(scene.world).components;
-    // Reserve room for the help key, because the help lists all keys that do not fit.
+    // Reserve room for the help key, because the help lists all keys for which the footer has no room.
     let help = hints.iter().find(|(action, _)| *action == Action::Help);
     let help = help.filter(|_| is_wide).and_then(|(action, word)| {
         let keys = keymap.keys_for(modes, *action)?;
@@ -322,7 +323,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             continue;
         }
         let keys = keys.join("/");
-        // The footer shows an action that is not allowed, but dimmed.
+        // The footer shows an action that is not allowed or not possible, but dimmed.
         let lacks = |name: &Arc<str>| {
             from_keys::not_for_workloads(*action, name).is_some()
                 || model.target_info.lacks(name).is_some()
@@ -358,8 +359,7 @@ fn notice_role(notice: &Notice) -> Role {
     }
 }
 
-/// Wraps the current notice into lines. Returns no lines if the notice has expired or a prompt is
-/// open.
+/// Wraps the current notice into lines. Returns no lines if the notice has expired, or if a prompt is open.
 fn told(model: &Model, width: u16, room: u16, now: Timestamp) -> Vec<String> {
     let is_free = model.over.is_none() && model.pressed.is_empty();
     let notice = model.notice.as_ref().filter(|_| is_free);
@@ -371,7 +371,7 @@ fn told(model: &Model, width: u16, room: u16, now: Timestamp) -> Vec<String> {
     let most = usize::from(room);
     if lines.len() > most {
         lines.truncate(most);
-        // The dots mark that further lines do not fit.
+        // There is no room for further lines, so the last line ends with dots.
         if let Some(last) = lines.last_mut() {
             last.push_str(" ...");
             *last = text::fit(last, width);
@@ -380,7 +380,7 @@ fn told(model: &Model, width: u16, room: u16, now: Timestamp) -> Vec<String> {
     lines
 }
 
-/// Draws the line in which the user types.
+/// Draws the prompt line, in which the user types.
 fn line(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     let mut pen = sheet.line(0);
     pen.put(prompt.sign(), Role::Prompt);
@@ -406,7 +406,7 @@ fn over(mut sheet: Sheet<'_>, model: &Model) {
     }
 }
 
-/// Draws the error message about the typed line, above the line.
+/// Draws the message about a mistake in the typed line, above this line.
 fn complain(sheet: &mut Sheet<'_>, complaint: &str) {
     let width = usize::from(sheet.width().saturating_sub(2));
     let lines = wrap(complaint, width);

@@ -1,5 +1,5 @@
-//! Decides whether a change of the read model is visible on the front screen. bowline draws no
-//! frame for an invisible change, for example of a row outside the window.
+//! Decides whether a change of the read model is visible on the front screen. For an invisible change, for example of
+//! a row outside the window, bowline draws no frame.
 //!
 //! If this module cannot decide, it treats the change as visible.
 
@@ -16,18 +16,17 @@ use crate::engine::world::feed::Touched;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::matrix::Columns;
 
-/// The parts of the last frame that can change with any object, even with one that has no visible
-/// row.
+/// The parts of the last frame that a change of any object can affect, even of an object without a visible row.
 #[derive(Debug, PartialEq)]
 pub struct FrameInputs {
     sources: Vec<Freshness>,
     notice: Option<Notice>,
-    /// The titles of the open screens.
+    /// The titles of the open screens, as the last frame showed them.
     trail: Vec<String>,
     rows: Option<Rows>,
 }
 
-/// The visible rows, and the totals and columns of the table.
+/// The visible rows of the last frame, and the totals and columns of the table.
 #[derive(Debug, PartialEq)]
 struct Rows {
     totals: Vec<(String, Role)>,
@@ -39,7 +38,7 @@ struct Rows {
     next_expiry: Option<Timestamp>,
 }
 
-/// Returns the parts of the current frame that any object can change.
+/// Returns the parts of the current frame that a change of any object can affect.
 pub fn glimpse(model: &Model, world: &World) -> FrameInputs {
     let trail = model.stack.iter().map(Screen::title);
     FrameInputs {
@@ -60,7 +59,7 @@ pub fn glimpse(model: &Model, world: &World) -> FrameInputs {
     }
 }
 
-/// Returns whether a change of these objects may be visible on the front screen.
+/// Returns whether a change of these objects may be visible on the front screen; true if this is not certain.
 pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
     if touched.is_empty() {
         return false;
@@ -80,7 +79,7 @@ pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
         }
     };
     let rows = seen(model, roster, first).into_iter();
-    // The detail pane shows the selected row, even if the filter hides this row.
+    // The detail pane describes the selected row even if the filter hides this row.
     let rows = rows.chain(roster.selected().cloned());
     let components: BTreeSet<Option<Arc<str>>> = rows.map(of).collect();
     touched.iter().any(|one| {
@@ -89,8 +88,8 @@ pub fn shows(model: &Model, world: &World, touched: &[Touched]) -> bool {
     })
 }
 
-/// Returns the rows of the front screen and the position of its first visible row; None if the
-/// screen is not a matrix or a list.
+/// Returns the rows of the front screen, and the position of the first visible row. None if the front screen is
+/// neither a matrix nor a list.
 fn window(model: &Model) -> Option<(&RowSet, usize)> {
     match model.front() {
         Screen::Matrix(matrix) => Some((matrix.roster()?, matrix.first())),
@@ -99,13 +98,13 @@ fn window(model: &Model) -> Option<(&RowSet, usize)> {
     }
 }
 
-/// Returns the keys of the visible rows, and possibly of some rows below them.
+/// Returns the keys of the visible rows. It may also return the keys of some rows below them.
 fn seen(model: &Model, roster: &RowSet, first: usize) -> Vec<Key> {
     let rows = roster.window(first, usize::from(model.size.1));
     rows.map(|row| row.key.clone()).collect()
 }
 
-/// Returns whether a screen other than the matrix and the lists depends on the read model.
+/// Returns whether a screen depends on the read model. The caller handles the matrix and the lists itself.
 fn reads_the_world(screen: &Screen) -> bool {
     !matches!(
         screen,
@@ -126,7 +125,7 @@ mod tests {
     use crate::model::Event;
     use crate::snapshot_test::SnapshotTest;
 
-    /// Creates a hundred components. Only the first ones are visible.
+    /// Creates a hundred components, of which only the first are visible.
     fn many() -> SnapshotTest {
         let mut world = fixture::world();
         for number in 0..100 {
@@ -139,7 +138,8 @@ mod tests {
         still
     }
 
-    /// Changes a component. Returns whether bowline draws a frame, and whether the screen differs.
+    /// Changes a component. Returns two flags: whether bowline draws a frame, and whether the screen differs from
+    /// before.
     fn touched(
         mut still: SnapshotTest,
         component: &str,

@@ -1,9 +1,8 @@
-//! The facts of a row that a filter checks, in a compact form, so that bowline can filter 100,000
-//! rows after each key press.
+//! The facts of a row that a filter checks, in a compact form, so that bowline can filter 100,000 rows after each key
+//! press.
 //!
-//! All names of a row are one text, one name per line. The state of each cell takes a few bytes.
-//! bowline computes the facts once per change of the object, so a filter does not access the read
-//! model.
+//! All names of a row are one text, one name per line. The state of each cell takes a few bytes. bowline computes the
+//! facts when the object of the row changes, so that a filter does not access the read model.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +15,8 @@ use crate::subjects::release_pin::past::Recorded;
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::subjects::{self, workload};
 
-/// The maximum size of a row's text in bytes; further names are left out. Only malicious objects
-/// exceed it.
+/// The maximum size of a row's text in bytes. Only malicious objects have more names than fit; bowline leaves out the
+/// rest.
 const TEXT: usize = 16 * 1024;
 /// The maximum length of one name in characters; a longer name is cut.
 const NAME: usize = 300;
@@ -36,14 +35,14 @@ pub struct View<'a> {
 /// The facts of one row that filters check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// The names, one per line. The name of the row is the first.
+    /// The names of the row, one per line. The first is the name of the object itself.
     text: Box<str>,
-    /// The text in lower case; None if it is already lower case.
+    /// `text` in lower case; None if `text` is already in lower case.
     folded: Option<Box<str>>,
     places: Box<[Place]>,
     labels: Box<[Labels]>,
-    /// The label lines of all objects of the row, without duplicates. One search in this text is
-    /// enough for most rows.
+    /// The label lines of all objects of the row, without duplicates. For most rows, one search in this text decides
+    /// whether a label selector matches.
     all_labels: Box<str>,
     /// The values by which screens sort and count rows.
     pub summary: RowSummary,
@@ -52,20 +51,19 @@ pub struct Facts {
 /// The values by which screens sort and count rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowSummary {
-    /// The worst health among the cells.
+    /// The worst health among the cells of the row.
     pub worst: Health,
-    /// Whether at least one cell is progressing.
+    /// Whether at least one cell of the row is progressing.
     pub progressing: bool,
-    /// The largest number of releases by which a cell is behind.
+    /// The largest number of releases by which a cell of the row is behind.
     pub behind: u16,
-    /// The number of cells with an active hold.
+    /// The number of the row's cells with an active hold.
     pub held: u16,
-    /// The time of the latest change of a cell. For a release or a snapshot, the time of its
-    /// creation.
+    /// The time of the latest change of a cell of the row. For a release or a snapshot, the time of its creation.
     pub changed: Option<Timestamp>,
-    /// The size of the object in bytes; 0 if unknown.
+    /// The size of the row's object in bytes; 0 if unknown.
     pub size: u64,
-    /// The time at which the first of the active holds ends; None if no active hold ends.
+    /// The earliest end of an active hold of the row; None if no active hold has an end.
     pub expires: Option<Timestamp>,
 }
 
@@ -97,8 +95,8 @@ pub(super) struct Place {
     pub(super) mine: bool,
 }
 
-/// The column of a release that is effective in no environment, or of an object whose environment
-/// has no column.
+/// The column number for a cell without a column: of a release that is effective nowhere, or of an environment that
+/// the table does not show.
 pub(super) const NOWHERE: u16 = u16::MAX;
 
 /// A range of bytes in the text of a row.
@@ -174,7 +172,7 @@ impl Facts {
         builder.finish()
     }
 
-    /// Returns the facts of a release. It has a cell for each environment in which it is effective.
+    /// Returns the facts of a release. The row has a cell for each environment in which the release is effective.
     pub fn of_release(view: &View<'_>, release: &ReleaseRow) -> Self {
         let mut builder = Builder::default();
         let name = builder.text.add(&release.key.name);
@@ -195,7 +193,7 @@ impl Facts {
             Some((pin, view.columns.position(&pin.environment)?))
         });
         for (pin, column) in pins {
-            // The end of a hold can change which release is effective.
+            // The end of a hold can change which release is effective, so the facts must be computed again then.
             builder.ends(&pin.holds, view.now);
             if pin.effective_release(view.now) != &*release.key.name {
                 continue;
@@ -249,8 +247,8 @@ impl Facts {
         builder.finish()
     }
 
-    /// Returns the facts of a row that is not an object of the read model. Only searches for words
-    /// apply to it.
+    /// Returns the facts of a row that is not an object of the read model, for example a line of a log. Only filters
+    /// for words apply to these facts.
     pub fn of_texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
         let mut builder = Builder::default();
         for text in texts {
@@ -364,7 +362,7 @@ impl Builder {
         self.ends(&pin.holds, view.now);
     }
 
-    /// Records the time at which the first of the active holds ends, if it is the earliest so far.
+    /// Records the earliest end of these active holds, if it is before the end that the builder already has.
     fn ends(&mut self, holds: &[Hold], now: Timestamp) {
         let summary = &mut self.facts.summary;
         let ends = holds.iter().filter_map(|hold| Some(hold.until.as_ref()?.0));
@@ -428,8 +426,8 @@ fn together(all: &[Labels]) -> String {
 struct Text(String);
 
 impl Text {
-    /// Adds a name, and returns its position in the text. Returns an empty position for an empty
-    /// name, or if the text is full.
+    /// Adds a name, and returns the position of the name in the text. The position is empty for an empty name, or if
+    /// the text is full.
     fn add(&mut self, name: &str) -> Span {
         let cut = name
             .char_indices()

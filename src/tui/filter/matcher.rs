@@ -12,19 +12,18 @@ use super::{Ask, CellCondition, Filter, has_capital};
 /// The maximum size of a compiled regular expression, in bytes.
 const EXPRESSION: usize = 1 << 20;
 
-/// A filter, compiled for the environments of a table. Each pair holds whether the term is negated,
-/// and the term.
+/// A filter, compiled for the environments of a table. The flag next to a term is true if the term is negated (`!`).
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
     texts: Vec<(bool, Text)>,
     selectors: Vec<(bool, Ready)>,
     marked: Vec<bool>,
-    /// The `env:` terms. For each column, the flag says whether the term selects the column.
+    /// The `env:` terms: whether the term is negated, and for each column whether the term selects it.
     environments: Vec<(bool, Vec<bool>)>,
     places: Vec<(bool, CellCondition)>,
 }
 
-/// A search in the names of a row, and the columns whose environment names match it.
+/// A search for a text in the names of a row, and the columns whose environment names match this text.
 #[derive(Clone, Debug)]
 struct Text {
     search: Search,
@@ -57,7 +56,7 @@ impl Matcher {
                         .push((negated, Text::new(search, environments)));
                 }
                 Ask::Pattern(pattern) => {
-                    // The parser of filters has already rejected every invalid expression.
+                    // The parser of filters has already rejected every invalid expression, so this never fails.
                     if let Ok(search) = Search::expression(pattern) {
                         matcher
                             .texts
@@ -165,7 +164,7 @@ impl Text {
 }
 
 impl Search {
-    /// Compiles a regular expression. If it ignores case, it runs on the text in lower case: the
+    /// Compiles a regular expression. An expression that ignores case runs on the text in lower case, because the
     /// regex engine finds a literal prefix many times faster there.
     fn expression(pattern: &str) -> Result<Self, regex::Error> {
         let names_letters = ["\\x", "\\u", "\\p", "(?"];
@@ -186,8 +185,8 @@ impl Search {
     }
 }
 
-/// Compiles a regular expression in which `^` and `$` match at lines. It is case-sensitive if it
-/// contains a capital letter.
+/// Compiles a regular expression in which `^` and `$` match the start and the end of a line. The expression is
+/// case-sensitive if it contains a capital letter.
 pub(super) fn expression(pattern: &str) -> Result<Regex, regex::Error> {
     let case = counts_case(pattern);
     by_lines(pattern).case_insensitive(!case).build()
@@ -210,8 +209,8 @@ fn counts_case(pattern: &str) -> bool {
     })
 }
 
-/// Returns for each column whether `name` selects it: by an exact match, or if there is none, by
-/// the start of its name.
+/// Returns for each column whether `name` selects it. If an environment has exactly this name, only its column is
+/// selected; otherwise all columns whose names start with `name`.
 fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
     let columns = |glob: Glob| -> Vec<bool> {
         let fit = environments.iter().map(|known| glob.fits(known));
@@ -224,8 +223,8 @@ fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
     }
 }
 
-/// A pattern in which `*` stands for any text and `?` for one character. It is case-sensitive only
-/// if it contains a capital letter.
+/// A pattern in which `*` stands for any text and `?` for one character. The pattern is case-sensitive only if it
+/// contains a capital letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     pattern: String,
@@ -262,8 +261,8 @@ impl Glob {
     }
 }
 
-/// Compares text and pattern from left to right. After a mismatch, it goes back to the last star,
-/// which then covers one character more.
+/// Compares text and pattern from left to right. After a mismatch, the comparison goes back to the last star, and
+/// lets the star stand for one character more.
 fn fits<T: Copy + PartialEq>(
     pattern: &[T],
     text: &[T],

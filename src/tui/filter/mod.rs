@@ -32,7 +32,7 @@ pub use read::{Problem, Read, read};
 
 use crate::subjects::release_pin::matrix::Health;
 
-/// A filter of rows. A row must match all terms.
+/// A filter of rows. A row matches the filter if it matches all terms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     pub terms: Vec<Term>,
@@ -55,7 +55,7 @@ pub enum Ask {
     Pattern(String),
     /// The labels of an object of the row match the selector.
     Labels(kube_values::selector::Selector),
-    /// The row exists in the environment that this name selects.
+    /// The row has a cell in the environment with this name.
     Environment(String),
     /// The user has marked the row.
     Marked,
@@ -66,18 +66,17 @@ pub enum Ask {
 /// A condition on one cell of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CellCondition {
-    /// The cell has this health.
+    /// The health of the cell is this one.
     Health(Health),
     /// The cell is degraded or lacks its release.
     Fault,
-    /// The number of releases by which the cell is behind the environment before, compared with
-    /// this value.
+    /// The cell is behind the environment before by a number of releases that has this relation to this value.
     Behind(Relation, u16),
     /// The cell has an active hold.
     Held,
     /// The effective release of the cell is marked bad.
     Bad,
-    /// The current user made the last change of the ReleasePin, or placed a hold on it.
+    /// The current user made the last change of the ReleasePin, or placed a hold on the ReleasePin.
     Mine,
     /// The name or the version of the effective release matches the pattern.
     Release(Glob),
@@ -118,7 +117,7 @@ impl Relation {
     }
 }
 
-/// The terms that consist of one word without a value.
+/// The terms that consist of one word without a value, such as `held`.
 static KEYWORDS: [(&str, Ask); 5] = [
     ("held", Ask::Place(CellCondition::Held)),
     ("bad", Ask::Place(CellCondition::Bad)),
@@ -127,8 +126,7 @@ static KEYWORDS: [(&str, Ask); 5] = [
     ("marked", Ask::Marked),
 ];
 
-/// Synonyms for conditions on cells. When bowline prints a filter, it writes the equivalent field
-/// or keyword.
+/// Synonyms for conditions on cells. bowline accepts them, but prints the equivalent field or keyword instead.
 static STATES: [(&str, CellCondition); 12] = [
     ("failing", CellCondition::Fault),
     ("failed", CellCondition::Fault),
@@ -176,20 +174,20 @@ pub fn completions(text: &str, environments: &[String], releases: &[String]) -> 
     fitting.map(|known| format!("{sign}{known}")).collect()
 }
 
-/// Parses a search in plain text. It accepts only words and regular expressions, because text has
-/// no cells or labels.
+/// Parses a search in plain text. The search accepts only words and regular expressions, because text has no cells or
+/// labels.
 pub fn words(text: &str) -> Read {
     words_but(text, &["re"])
 }
 
-/// Parses a search in a list whose rows have no cells. It accepts only words and regular
-/// expressions, and reports a field such as `health:` as a mistake.
+/// Parses a search in a list whose rows have no cells. The search accepts only words and regular expressions, so a
+/// field such as `health:` is a mistake.
 pub fn list_words(text: &str) -> Read {
     words_but(text, &read::FIELDS)
 }
 
-/// Parses words and regular expressions. A word `name:...` is a mistake if `fields` contains the
-/// name, and otherwise plain text; `re:` is a mistake only if its expression is invalid.
+/// Parses words and regular expressions. A word `name:...` is a mistake if `fields` contains this name; otherwise the
+/// word is plain text. `re:` is a mistake only if its expression is invalid.
 fn words_but(text: &str, fields: &[&str]) -> Read {
     let is_of_text = |read: &Read| {
         let mut terms = read.filter.terms.iter();
@@ -254,8 +252,8 @@ impl Filter {
         }
     }
 
-    /// Returns true if every row that matches this filter also matches `other`, so that only rows
-    /// that matched `other` need a check. Returns false if this is not certain.
+    /// Returns true if every row that matches this filter also matches `other`. Then only rows that matched `other`
+    /// need a check. Returns false if this is not certain.
     pub fn narrows(&self, other: &Filter) -> bool {
         let scope = |filter: &Filter| -> Vec<String> {
             let terms = filter.terms.iter().filter(|term| !term.negated);
@@ -342,13 +340,13 @@ impl fmt::Display for Ask {
             Self::Place(CellCondition::Release(glob)) => {
                 write!(f, "release:{}", value(&glob.to_string()))
             }
-            // The loop over the keywords above has already written these conditions.
+            // The loop over the keywords above has already written these conditions, so nothing is left to write.
             Self::Marked | Self::Place(_) => Ok(()),
         }
     }
 }
 
-/// Formats the value of a field, in quotes if necessary.
+/// Formats the value of a filter term, in quotes if necessary.
 fn value(text: &str) -> String {
     let plain = !text.is_empty() && !text.starts_with('"') && !text.contains(char::is_whitespace);
     quoted(text, plain)

@@ -1,5 +1,5 @@
-//! Parses a filter while the user types it. Complete terms apply at once. The first mistake is
-//! reported with its column.
+//! Parses a filter while the user types it. Complete terms already apply, and the first mistake is reported with its
+//! column.
 
 use kube_values::selector::{Extent, MistakeKind, Selector};
 
@@ -8,9 +8,9 @@ use crate::subjects::release_pin::matrix::Health;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Read {
-    /// A filter of all complete and valid terms.
+    /// The filter that consists of all complete and valid terms of the text.
     pub filter: Filter,
-    /// The first mistake; None if the text has no mistake.
+    /// The first mistake in the text; None if the text has no mistake.
     pub problem: Option<Problem>,
 }
 
@@ -18,17 +18,17 @@ pub struct Read {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (column {})", .column + 1)]
 pub struct Problem {
-    /// The position of the mistake: the number of characters before it.
+    /// The position of the mistake: the number of characters before the mistake.
     pub column: usize,
-    /// The message: the mistake and the correct form.
+    /// The text for the user: the mistake and the correct form.
     pub message: String,
-    /// Whether the text may only be incomplete, because the user is still typing.
+    /// Whether the mistake may disappear when the user continues to type, because the last term is incomplete.
     pub incomplete: bool,
 }
 
 pub(super) const FIELDS: [&str; 5] = ["re", "health", "behind", "env", "release"];
 
-/// Parses the text of a filter; never fails completely.
+/// Parses the text of a filter. Leaves out the invalid terms, and reports the first of them.
 pub fn read(text: &str) -> Read {
     let mut cursor = Cursor { text, at: 0 };
     let mut read = Read::default();

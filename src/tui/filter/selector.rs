@@ -5,8 +5,8 @@ use memchr::memmem::Finder;
 
 use crate::engine::world::Labels;
 
-/// A label selector, compiled to check many objects. Each requirement is a search for label lines,
-/// and the flag says whether a line must occur or must not occur.
+/// A label selector, compiled to check many objects. Each requirement has a list of label lines, and a flag: true if
+/// the labels must contain one of the lines, false if they must contain none.
 #[derive(Clone, Debug)]
 pub(super) struct Ready(Vec<(bool, Vec<Finder<'static>>)>);
 
@@ -24,18 +24,18 @@ impl Ready {
                 Wanted::NotEqual(value) => (false, vec![line(value)]),
                 Wanted::In(values) => (true, values.iter().map(line).collect()),
                 Wanted::NotIn(values) => (false, values.iter().map(line).collect()),
-                // The parser of filters never returns these requirements.
+                // The parser of filters never returns these requirements, so this result is never used.
                 Wanted::Greater(_) | Wanted::Less(_) | Wanted::Unknown => (true, Vec::new()),
             }
         });
         Self(ready.collect())
     }
 
-    /// Returns whether at least one object matches. `all` is the joined text of the labels of all
+    /// Returns whether at least one object matches the selector. `all` is the joined text of the labels of all
     /// objects.
     pub(super) fn matches_any(&self, objects: &[Labels], all: &str) -> bool {
-        // If the joined text lacks a required line, no object has it. A single required line in the
-        // joined text is enough for a match.
+        // If the joined text contains no line of a requirement, no object has one. If the selector requires only one
+        // line, the joined text alone decides.
         let lacks = |texts: &[Finder<'static>]| !is_one_in(texts, all);
         if self.0.iter().any(|(wanted, texts)| *wanted && lacks(texts)) {
             return false;

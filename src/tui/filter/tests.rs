@@ -219,7 +219,7 @@ fn what_is_wrong_is_said_with_its_column() {
         assert!(problem.message.contains(word), "{text}: {problem}");
         assert_eq!(read.filter.to_string(), rest, "{text}");
     }
-    // The end of the text closes open quotes, because the user may still be typing.
+    // The end of the text closes an open quote, because the user may still be typing.
     assert_eq!(read("\"a b").filter.to_string(), "\"a b\"");
     assert_eq!(read("\"a b").problem, None);
 }

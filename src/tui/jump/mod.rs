@@ -17,10 +17,10 @@ use crate::update::{fulfil, run};
 
 /// The number of names that the search tries before bowline handles the next key press.
 const PIECE: usize = 5_000;
-/// The maximum number of results in the list.
+/// The maximum number of results that the jump prompt lists.
 const OFFERED: usize = 30;
 
-/// The screens that a jump can open: name and action.
+/// The screens that a jump can open, as (name, action).
 const SCREENS: &[(&str, Action)] = &[
     ("matrix", Action::GoMatrix),
     ("releases", Action::GoReleases),
@@ -158,7 +158,7 @@ pub fn go(
     }
 }
 
-/// Selects a cell of the matrix. Removes the filter if it hides the cell.
+/// Selects a cell of the matrix. If the filter hides the cell, removes the filter.
 fn to_cell(model: &mut Model, component: &Key, environment: Option<&str>) {
     model.stack.truncate(1);
     if let Some(Screen::Matrix(matrix)) = model.stack.first_mut()

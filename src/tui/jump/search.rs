@@ -1,9 +1,8 @@
-//! The fuzzy search of the jump prompt: finds objects, screens and contexts by a part of their
-//! names.
+//! The fuzzy search of the jump prompt: finds objects, screens and contexts by a part of their names.
 //!
-//! Each call does a limited amount of work and returns whether more is left, so that a key press
-//! does not wait for 100,000 names. A new query replaces the old query. If it extends the old
-//! query, the search tries only the names that matched the old query.
+//! Each call does a limited amount of work and returns whether more is left, so that a key press does not wait for
+//! 100,000 names. A new query replaces the old query. If the new query extends the old query, the search tries only
+//! the names that matched the old query.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,11 +12,10 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use crate::engine::world::{Key, World};
 
-/// The maximum number of results that the search keeps.
+/// The maximum number of results that the search keeps in memory.
 const BEST: usize = 200;
 
-/// The kind of a destination. Among names that match equally well, the search ranks them in this
-/// order.
+/// The kind of a destination. The search ranks names that match equally well in the order of these kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Screen,
@@ -33,24 +31,25 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Goal {
     pub kind: Kind,
-    /// The name of the destination. The namespace is empty for screens and contexts.
+    /// The name of the destination, with its namespace. The namespace is empty for screens and contexts.
     pub key: Key,
 }
 
 /// The sort key of a result: first the best match, then the kind, then the shorter name.
 type Rank = (Reverse<u32>, Kind, usize, Key);
 
-/// A search for a destination of a jump.
+/// The search of a jump prompt, with its results so far.
 pub struct Jump {
     goals: Vec<Goal>,
-    /// The components whose ReleasePins, releases and snapshots are not yet in `goals`.
+    /// The components whose ReleasePins, releases and snapshots the search has not yet added to `goals`.
     components: Vec<Key>,
     unowned: bool,
     namespace: Option<Arc<str>>,
     query: String,
     pattern: Pattern,
     matcher: Matcher,
-    /// The indexes of the goals that matched the previous query. The search tries them again.
+    /// The indexes of goals that matched the previous query, and that the search still has to compare with the new
+    /// query.
     again: Vec<u32>,
     /// The index of the first goal that the search has never tried.
     fresh: u32,
@@ -66,8 +65,8 @@ impl std::fmt::Debug for Jump {
 }
 
 impl Jump {
-    /// Starts a search in the screens, the contexts and the objects of a namespace; None for all
-    /// namespaces.
+    /// Starts a search in the screens, the contexts and the objects of a namespace. If the namespace is None,
+    /// searches all namespaces.
     pub fn new(
         world: &World,
         namespace: Option<&str>,
@@ -130,7 +129,8 @@ impl Jump {
         if query == self.query {
             return;
         }
-        // These characters are operators of the query: negation, start, end, escape.
+        // With these operators (negation, start, end, escape), a longer query can match more names than the shorter
+        // query.
         let plain = !query.contains(['!', '^', '$', '\'', '\\']);
         match plain && query.starts_with(&self.query) {
             true => {
@@ -166,7 +166,7 @@ impl Jump {
         self.is_busy()
     }
 
-    /// Returns whether work is left. The results of [`Jump::best`] are final if it returns false.
+    /// Returns whether work is left. If no work is left, the results of [`Jump::best`] are final.
     pub fn is_busy(&self) -> bool {
         self.unowned
             || !self.components.is_empty()

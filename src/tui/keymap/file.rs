@@ -1,5 +1,5 @@
-//! Reads the user's TOML settings files. The valid lines apply; each invalid line is reported with
-//! its file and line number.
+//! Reads the user's TOML settings files. bowline uses the valid lines, and reports each invalid line with its file
+//! and line number.
 
 use std::ops::Range;
 use std::path::Path;
@@ -8,14 +8,14 @@ use bounded_yaml::{self, Place};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A settings file: its name, for messages, and its text.
+/// The name and the text of a settings file. Messages use the name.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'t> {
     pub name: &'t str,
     pub text: &'t str,
 }
 
-/// A name of a table, the offset of the name in bytes, and its value.
+/// One entry of a TOML table: its name, the offset of the name in the file (in bytes), and its value.
 pub type Entry<'e, 't> = (&'e str, usize, &'e Spanned<DeValue<'t>>);
 
 impl<'t> Source<'t> {
@@ -38,7 +38,7 @@ impl<'t> Source<'t> {
     }
 }
 
-/// Returns the entries of a table in the order of the file.
+/// Returns the entries of a table in the order in which the file contains them.
 pub fn entries<'e, 't>(table: &'e DeTable<'t>) -> Vec<Entry<'e, 't>> {
     let mut entries: Vec<_> = table
         .iter()
@@ -48,13 +48,13 @@ pub fn entries<'e, 't>(table: &'e DeTable<'t>) -> Vec<Entry<'e, 't>> {
     entries
 }
 
-/// Reads a file; returns None if it does not exist.
+/// Reads a file; returns None if the file does not exist.
 pub fn text_of(path: &Path) -> Result<Option<String>, std::io::Error> {
     crate::small_file::small_file(path, crate::small_file::Links::Follow)
 }
 
-/// Returns `, did you mean ...?` with the most similar of the known words; empty if no word is
-/// similar enough.
+/// Returns the text `, did you mean ...?` with the known word that is most similar to `word`. Empty if no known word
+/// is similar enough.
 pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     let enough = (word.chars().count() / 2).clamp(1, 4);
     let near = known
@@ -66,8 +66,8 @@ pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) ->
     }
 }
 
-/// Returns the number of letters to add, remove or change. Returns `usize::MAX` for a long word, so
-/// that no word is similar to it.
+/// Returns the number of letters to add, remove or change to turn `from` into `to`. For a long word, returns
+/// `usize::MAX`, so that no word is similar to it.
 fn distance(from: &str, to: &str) -> usize {
     const LONGEST: usize = 40;
     if from.len() > LONGEST {

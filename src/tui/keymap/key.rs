@@ -1,9 +1,9 @@
 //! A key press, in one form for all terminals.
 //!
-//! Terminals differ: some report a capital letter with shift and some without, ctrl with upper or
-//! lower case, and repeats and releases as separate events. A terminal without the kitty protocol
-//! cannot distinguish some keys (tab and ctrl-i, enter and ctrl-m). Here they are always the same
-//! key, so that a keymap works the same in all terminals.
+//! Terminals differ: some report a capital letter with shift and some without, ctrl with upper or lower case, and
+//! repeats and releases as separate events. A terminal without the kitty protocol cannot distinguish some keys (tab
+//! and ctrl-i, enter and ctrl-m). Therefore bowline never distinguishes these keys, so that a keymap works the same
+//! in all terminals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::text;
 
-/// A key with its modifiers, in normal form.
+/// A key with its modifiers, in the form that is the same for all terminals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     code: KeyCode,
@@ -53,8 +53,8 @@ const HELD: [(&str, KeyModifiers); 3] = [
 ];
 
 impl Key {
-    /// Returns the key of a terminal event. None for releases, for modifiers alone, and for keys
-    /// that nobody can bind. A key that is held down arrives as several presses.
+    /// Returns the key of a terminal event. None if the event is the release of a key, a modifier alone, or a key
+    /// that a keymap cannot bind. A key that is held down arrives as several presses.
     pub fn of(event: KeyEvent) -> Option<Self> {
         if event.kind == KeyEventKind::Release {
             return None;
@@ -78,7 +78,8 @@ impl Key {
         self.character().is_some()
     }
 
-    /// Returns whether the key types a capital letter. Only capital letters can open plans.
+    /// Returns whether the key types a capital letter. The keymap checks this, because only capital letters can open
+    /// plans.
     pub fn is_capital(self) -> bool {
         self.character().is_some_and(char::is_uppercase)
     }
@@ -178,7 +179,7 @@ impl FromStr for Key {
         let unknown = || UnknownKey(text.to_owned());
         let mut held = KeyModifiers::NONE;
         let mut rest = text;
-        // The key is the text after the last dash; it may itself be a dash.
+        // The key is the text after the last dash. This text may itself be a dash.
         while let Some((word, modifier)) = HELD
             .into_iter()
             .find(|(word, _)| rest.len() > word.len() && rest.starts_with(word))

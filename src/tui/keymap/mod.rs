@@ -1,16 +1,15 @@
-//! Keymaps: which keys run which actions. The footer, the help and the popup of chords use the same
-//! data.
+//! Keymaps: which keys run which actions. The footer, the help and the popup with the next keys of a chord use the
+//! same data.
 //!
-//! A keymap is a TOML file; each line has keys, an action and a description. The user's file
-//! overrides a built-in keymap. bowline reports invalid lines and uses the valid lines, because a
-//! typing error must not prevent a rollback.
+//! A keymap is a TOML file; each line has keys, an action and a description. The user's file overrides a built-in
+//! keymap. bowline reports invalid lines and uses the valid lines, because a typing error must not prevent a
+//! rollback.
 //!
 //! bowline looks up keys in the modes of the front screen, the most specific mode first:
 //!
 //! - the matrix: `[Matrix, List, Global]`; other lists and a choice: `[List, Global]`
 //! - a diff: `[Diff, Global]`; an object as text: `[Diff, List, Global]`
-//! - a plan: `[Plan, Global]`; if its confirmation takes text: `[Plan, Text]`; a refused plan:
-//!   `[Plan, List, Global]`
+//! - a plan: `[Plan, Global]`; if its confirmation takes text: `[Plan, Text]`; a refused plan: `[Plan, List, Global]`
 //! - the help: `[Text, Global]`; a prompt: `[Text]`
 
 pub mod file;
@@ -31,7 +30,7 @@ pub use self::read::{Fault, Problem};
 use self::trie::{Branch, Found, Leaf, Node};
 use super::action::{Action, Mode};
 
-/// The built-in keymaps: name and text. The first is the default.
+/// The built-in keymaps, as (name, text). The first keymap is the default.
 const BUILT_IN: [(&str, &str); 2] = [
     ("default", include_str!("../../../keymaps/default.toml")),
     ("emacs", include_str!("../../../keymaps/emacs.toml")),
@@ -40,7 +39,7 @@ const BUILT_IN: [(&str, &str); 2] = [
 /// The name of the user's keymap file in the configuration directory.
 pub const FILE: &str = "keymap.toml";
 
-/// The description of a key that starts a chord.
+/// The description that bowline shows for a key that starts a chord (several keys pressed in sequence).
 const BEGINS: &str = "more keys";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,12 +47,12 @@ pub struct Keymap {
     modes: [Branch; Mode::WORDS.len()],
 }
 
-/// The result of looking up the keys pressed so far.
+/// The result of looking up the keys that the user has pressed so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<'k> {
     Run(Action),
-    /// The keys start a chord. Each element is a possible next key with its action and its
-    /// description; without an action, this key also only continues the chord.
+    /// The keys are the start of a chord. Each element is a possible next key, with its action and description. The
+    /// action is None if the chord continues after this key, too.
     More(Vec<(Key, Option<Action>, &'k str)>),
     Nothing,
 }
@@ -70,15 +69,15 @@ impl Keymap {
         Some(keymap)
     }
 
-    /// Parses the user's file, given as (name, text), and lays it over a built-in keymap: the one
-    /// that the file names as its base, or else `base`. Also returns the mistakes in the file.
+    /// Parses the user's file, given as (name, text). Its lines override a built-in keymap: the keymap that the file
+    /// names as its base, or else `base`. Also returns the mistakes in the file.
     pub fn read(base: &str, user: Option<(&str, &str)>) -> (Self, Vec<Fault>) {
         let (name, text) = user.unwrap_or((FILE, ""));
         Self::lay_over(Some(base), &Source { name, text })
     }
 
-    /// Reads `keymap.toml` in the configuration directory, if it exists, and lays it over a
-    /// built-in keymap. Also returns the mistakes in the file.
+    /// Reads `keymap.toml` in the configuration directory, if the file exists. Its lines override a built-in keymap.
+    /// Also returns the mistakes in the file.
     pub fn load(base: &str, config_dir: Option<&Path>) -> (Self, Vec<Fault>) {
         let Some(path) = config_dir.map(|directory| directory.join(FILE)) else {
             return Self::read(base, None);
@@ -100,16 +99,16 @@ impl Keymap {
         }
     }
 
-    /// Looks up the keys pressed so far. A binding of an earlier mode overrides one of a later
-    /// mode.
+    /// Looks up the keys that the user has pressed so far. If several of the modes bind these keys, the first of the
+    /// modes decides.
     pub fn step(&self, modes: &[Mode], pressed: &[Key]) -> Step<'_> {
         let mut more: Vec<(Key, Option<Action>, &str)> = Vec::new();
         for mode in modes {
             match self.of(*mode).find(pressed) {
                 Found::Nothing => {}
                 Found::Leaf(leaf) if more.is_empty() => return Step::Run(leaf.action),
-                // Two cases: these keys start a chord of an earlier mode, which continues; or this
-                // mode binds a shorter sequence, which has already run.
+                // Ignore this mode in two cases: the keys start a chord of an earlier mode, or a shorter sequence of
+                // the keys already runs an action of this mode.
                 Found::Leaf(_) | Found::Past => break,
                 Found::Branch(branch) => {
                     for (key, node) in branch.next() {
@@ -136,7 +135,7 @@ impl Keymap {
         first.map(|leaf| leaf.keys.clone())
     }
 
-    /// Returns the keys that run an action, for a message. If no keys are bound to it, returns the
+    /// Returns the keys that run an action, as text for a message. If no keys are bound to the action, returns its
     /// command (`:word`).
     pub fn keys_or_word(&self, modes: &[Mode], action: Action) -> String {
         let keys = self.keys_for(modes, action);
@@ -218,8 +217,8 @@ impl Keymap {
     }
 
     fn lay(&mut self, lines: Vec<read::Line>, faults: &mut Vec<Fault>) {
-        // Lines that unbind are applied first, whatever their order in the file, so that they do
-        // not conflict with new bindings.
+        // Lines that unbind keys are applied first, whatever their order in the file, so that the old bindings do not
+        // conflict with new ones.
         let (unbinding, binding): (Vec<_>, Vec<_>) = lines
             .into_iter()
             .partition(|line| matches!(line.meaning, Meaning::Nothing));

@@ -1,5 +1,4 @@
-//! Parses the lines of one keymap file. It does not check whether they conflict with another
-//! keymap.
+//! Parses the lines of one keymap file. The caller checks whether the lines conflict with another keymap.
 
 use std::collections::HashMap;
 
@@ -18,9 +17,9 @@ const UNBIND: &str = "none";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct Fault {
-    /// The file name and the line number.
+    /// The file name and the line number of the mistake.
     pub place: Place,
-    /// The mistake, with the way to correct it.
+    /// The kind of mistake; its text also says how to correct the mistake.
     pub problem: Problem,
 }
 
@@ -33,7 +32,7 @@ pub enum Problem {
     /// The file names a base keymap that does not exist.
     #[error("unknown base keymap `{name}`; the keymaps are {}", super::names().join(", "))]
     Base {
-        /// The name in the file.
+        /// The name that the file gives as its base keymap.
         name: String,
     },
     /// The file names a mode that does not exist.
@@ -43,12 +42,12 @@ pub enum Problem {
         /// The text `, did you mean ...?` with the most similar mode; empty if no mode is similar.
         nearest: String,
     },
-    /// The value of a mode is not a list of tables.
+    /// The value of a mode is not a list of lines (TOML tables).
     #[error(
         "write lines as [[{mode}]] with on, run and desc, or {mode} = [{{ on = \"x\", run = \"open\", desc = \"...\" }}]"
     )]
     Shape {
-        /// The mode of the lines.
+        /// The name of the mode whose value is wrong.
         mode: String,
     },
     /// A line contains an unknown field.
@@ -62,9 +61,9 @@ pub enum Problem {
     /// A required field is missing, or its value is not a text.
     #[error("the line needs `{field} = \"...\"`: {why}")]
     Missing {
-        /// The name of the field.
+        /// The name of the missing field.
         field: &'static str,
-        /// The purpose of the field.
+        /// What the missing field is for, as text.
         why: &'static str,
     },
     /// A word in the field `on` is not the name of a key.
@@ -83,9 +82,9 @@ pub enum Problem {
         "`{keys}` cannot open a plan: bind {action} to a capital letter, or to keys that end with one"
     )]
     Capital {
-        /// The keys of the line.
+        /// The keys that the line binds.
         keys: String,
-        /// The action of the line.
+        /// The action that the line binds.
         action: &'static str,
     },
     /// The line binds a character that the user must be able to type in this mode.
@@ -93,9 +92,9 @@ pub enum Problem {
         "`{keys}` is a text character in this mode: bind {action} to a key with ctrl or alt, or to a named key"
     )]
     Typed {
-        /// The keys of the line.
+        /// The keys that the line binds.
         keys: String,
-        /// The action of the line.
+        /// The action that the line binds.
         action: &'static str,
     },
     /// Two lines of one mode bind the same keys.
@@ -103,7 +102,7 @@ pub enum Problem {
     Twice {
         /// The keys of both lines.
         keys: String,
-        /// The number of the first line.
+        /// The line number of the first of the two lines.
         first: usize,
     },
     /// One of two bound key sequences is the start of the other.
@@ -111,11 +110,11 @@ pub enum Problem {
         "`{keys}` and `{other}` conflict in {mode}: one is the start of the other; choose other keys, or unbind the other with on = \"{other}\", run = \"none\""
     )]
     Begins {
-        /// The keys of the line.
+        /// The keys that the faulty line binds.
         keys: String,
-        /// The keys that are already bound.
+        /// The keys of the existing binding that conflicts with the line.
         other: String,
-        /// The mode of both bindings.
+        /// The mode that contains both bindings.
         mode: &'static str,
     },
     /// The line unbinds keys that are not bound.
@@ -123,7 +122,7 @@ pub enum Problem {
     Unbound {
         /// The keys that have no binding.
         keys: String,
-        /// The mode of the line.
+        /// The mode in which the line tries to unbind keys.
         mode: &'static str,
     },
 }
@@ -138,7 +137,7 @@ fn modes() -> String {
     Mode::WORDS.map(|(word, _)| word).join(", ")
 }
 
-/// What a line does with its keys.
+/// The effect of a line on its keys.
 pub(super) enum Meaning {
     Nothing,
     /// The keys run this action; the text is its description.
@@ -226,7 +225,7 @@ impl Lines {
         let mut first: HashMap<(Mode, Vec<Key>, bool), Place> = HashMap::new();
         let faults = &mut self.faults;
         self.lines.retain(|line| {
-            // One line may unbind keys that another line binds again.
+            // A line that unbinds keys does not conflict with a line that binds the same keys again.
             let unbinds = matches!(line.meaning, Meaning::Nothing);
             let same = (line.mode, line.keys.clone(), unbinds);
             let first = first.entry(same).or_insert_with(|| line.place.clone());
@@ -243,7 +242,7 @@ impl Lines {
     }
 }
 
-/// Parses a line. If it has mistakes, adds them to `faults` and returns None.
+/// Parses a line. If the line has mistakes, adds the mistakes to `faults` and returns None.
 fn line(
     source: &Source<'_>,
     mode: Mode,
@@ -287,7 +286,7 @@ fn line(
             }
         },
     };
-    // The word `none` means that the line unbinds the keys.
+    // The word `none` instead of an action means that the line unbinds the keys.
     let action = match run {
         None => {
             let (place, problem) = missing("run", "the action, or none to remove the binding");

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::action::WORDS;
 
-/// The lists of modes that screens, plans, prompts and choices use.
+/// The lists of active modes that screens, plans, prompts and choices use.
 const STACKS: [&[Mode]; 7] = [
     &[Mode::Matrix, Mode::List, Mode::Global],
     &[Mode::List, Mode::Global],
@@ -276,7 +276,7 @@ fn what_is_wrong_is_named_by_line_and_the_rest_counts() {
             "{text}\n{faults:#?}\n{expected}"
         );
         assert_eq!(step(&keymap, STACKS[1], "P"), Step::Run(Action::Promote));
-        // A valid line before an invalid line applies.
+        // A valid line applies even if an invalid line follows.
         let (keymap, faults) = laid_over(&format!("{good}\n{text}"));
         assert!(!faults.is_empty());
         assert_eq!(step(&keymap, STACKS[0], "ctrl-t"), Step::Run(Action::Live));

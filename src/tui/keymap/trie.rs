@@ -4,7 +4,7 @@
 use super::key::Key;
 use crate::action::Action;
 
-/// An action with the keys that run it.
+/// An action, and the keys that run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
     pub(super) action: Action,
@@ -26,10 +26,10 @@ pub(super) struct Branch {
     next: Vec<(Key, Node)>,
 }
 
-/// The result of following the pressed keys in the trie.
+/// The result of looking up the pressed keys in the trie.
 pub(super) enum Found<'t> {
     Nothing,
-    /// A shorter sequence of these keys already runs an action.
+    /// The first of these keys already run an action, so the sequence is too long.
     Past,
     Leaf(&'t Leaf),
     /// These keys start longer sequences.
@@ -64,8 +64,8 @@ impl Branch {
         }
     }
 
-    /// Binds keys to an action; replaces an existing binding of the same keys. If one of two
-    /// sequences is the start of the other, fails and returns the existing sequence.
+    /// Binds keys to an action, and replaces an existing binding of the same keys. Fails if the new or the existing
+    /// sequence is the start of the other; the error is the existing sequence.
     pub(super) fn bind(&mut self, keys: &[Key], leaf: Leaf) -> Result<(), String> {
         let Some((key, rest)) = keys.split_first() else {
             return Ok(());
@@ -98,8 +98,8 @@ impl Branch {
         }
     }
 
-    /// Removes the bindings of these keys and of all longer sequences; returns false if there were
-    /// none.
+    /// Removes the bindings of these keys and of all longer sequences that start with them. Returns false if there
+    /// were no such bindings.
     pub(super) fn unbind(&mut self, keys: &[Key]) -> bool {
         let Some((key, rest)) = keys.split_first() else {
             return false;

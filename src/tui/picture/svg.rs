@@ -1,9 +1,8 @@
 //! Converts a drawn buffer to a self-contained SVG: without scripts, font files or links.
 //!
-//! Cells stand on a grid of whole numbers. Adjacent cells of the same style are one text element
-//! with a fixed width, so a font with other widths moves nothing. Lines and blocks are shapes,
-//! because the glyphs of fonts leave gaps. A character whose width depends on the font has its own
-//! element.
+//! All coordinates of cells are whole numbers. Adjacent cells of the same style are one text element with a fixed
+//! width, so that a font with other widths does not move the text. Lines and blocks are shapes, because the glyphs of
+//! fonts leave gaps. A character whose width depends on the font has its own element.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,8 +22,8 @@ const TITLE: u16 = 34;
 /// The distance from the top of a cell to the baseline of its text, in SVG units.
 const BASELINE: u16 = 14;
 
-/// At this size, the characters of Menlo and DejaVu Sans Mono are exactly 9 units wide.
-/// `textLength` stretches or narrows the text of other fonts to this width.
+/// The font size at which the characters of Menlo and DejaVu Sans Mono are exactly 9 units wide. `textLength`
+/// stretches or narrows the text of other fonts to this width.
 const FONT: &str = "14.95px \"DejaVu Sans Mono\",Menlo,\"Cascadia Mono\",Consolas,\"Liberation Mono\",ui-monospace,monospace";
 
 /// The colours that a terminal, and not the theme, defines.
@@ -109,7 +108,7 @@ impl Paper {
         [level(at / 36), level(at / 6 % 6), level(at % 6)]
     }
 
-    /// Returns the visible colours of text and background: swapped if reversed, paler if dim.
+    /// Returns the colours of text and background as the user sees them: swapped if reversed, paler if dim.
     fn seen(&self, look: Look) -> Seen {
         let mut fg = self.rgb(look.fg, self.fg);
         let mut bg = self.rgb(look.bg, self.bg);
@@ -151,8 +150,7 @@ struct Drawing<'a> {
     paper: &'a Paper,
     backgrounds: String,
     letters: String,
-    /// The SVG paths by colour and width. All strokes of the same colour and width are one path
-    /// element.
+    /// The SVG paths by colour and width, because all strokes of the same colour and width become one path element.
     strokes: BTreeMap<(String, u8), String>,
     blocks: String,
     /// The CSS classes for colours and weights of text, in the order of their first use.
@@ -215,7 +213,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws underlines and strikethroughs, also across blanks.
+    /// Draws underlines and strikethroughs, including those below blanks.
     fn lines(&mut self, places: &[Place<'_>], y: u16) {
         for (modifier, offset) in [(Modifier::UNDERLINED, 16.5), (Modifier::CROSSED_OUT, 9.5)] {
             let mut open: Option<(String, u16, u16)> = None;

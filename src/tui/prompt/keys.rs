@@ -15,7 +15,7 @@ use crate::prompt::{Offer, Over, Prompt, PromptKind, edit};
 use crate::screens::Screen;
 use crate::update::{command, plan, say};
 
-/// Opens the filter of the front screen in a prompt; shows a notice if the screen has no filter.
+/// Opens a prompt that edits the filter of the front screen. Shows a notice if the screen has no filter.
 pub fn filter(model: &mut Model, now: Timestamp) {
     let current = model.front().filter().map(ToString::to_string);
     match current {
@@ -30,8 +30,8 @@ pub fn filter(model: &mut Model, now: Timestamp) {
     }
 }
 
-/// Filters the rows of the front screen. Shows a notice if the screen has no filter or the text is
-/// not a valid filter.
+/// Sets the filter of the front screen. Shows a notice if the screen has no filter, or if the text is not a valid
+/// filter.
 pub fn set_filter(model: &mut Model, now: Timestamp, text: &str) {
     if model.front().filter().is_none() {
         let words = without_filter(model);
@@ -42,8 +42,7 @@ pub fn set_filter(model: &mut Model, now: Timestamp, text: &str) {
     }
 }
 
-/// Returns the message that the front screen has no filter, and which keys the user can use
-/// instead.
+/// Returns the message that the front screen has no filter, and that names keys that the user can press instead.
 fn without_filter(model: &Model) -> String {
     let (front, keymap) = (model.front(), &model.look.keymap);
     let keys = |action| keymap.keys_or_word(front.modes(), action);
@@ -120,7 +119,7 @@ fn choose(
     }
 }
 
-/// Opens the plan for the command of the chosen option.
+/// Opens the plan for the command of the option that the user chose.
 fn take(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) {
     if let Some(Over::Choice(mut choice)) = model.over.take()
         && choice.chosen < choice.options.len()
@@ -180,8 +179,8 @@ fn line(
     }
 }
 
-/// Completes the last word. If several completions fit, each call chooses the next one, or the
-/// previous one if `onward` is false.
+/// Completes the last word of the prompt. If several completions fit, each call chooses the next one, or the previous
+/// one if `onward` is false.
 fn complete(model: &mut Model, world: &World, onward: bool, effects: &mut Vec<Effect>) {
     let Some(Over::Prompt(prompt)) = &model.over else {
         return;
@@ -212,7 +211,7 @@ fn complete(model: &mut Model, world: &World, onward: bool, effects: &mut Vec<Ef
     let stem = prompt.stem.clone().unwrap_or(text);
     let completed = commands::completed(&stem, &offer.text);
     if count == 1 {
-        // Only one completion fits, so the list now shows the completions of the next word.
+        // The only completion was accepted, so the list now shows the completions of the next word.
         let more = kind == PromptKind::Command && !completed.contains(' ');
         prompt.replace(&format!("{completed}{}", if more { " " } else { "" }));
         return typed(model, world, effects);
@@ -239,7 +238,7 @@ fn filters(model: &Model, world: &World, text: &str) -> Vec<Offer> {
     known.iter().map(|word| Offer::new(word, "")).collect()
 }
 
-/// Replaces the line by an older or newer line of the history.
+/// Replaces the line of the prompt by an older or newer line of the history.
 fn recall(model: &mut Model, world: &World, older: bool, effects: &mut Vec<Effect>) {
     let Model {
         over, typed: past, ..
@@ -281,8 +280,8 @@ fn typed(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
         PromptKind::Jump => return crate::jump::ask(model, world, &text),
     };
     if let Some(Over::Prompt(prompt)) = &mut model.over {
-        // A mistake that is shown stays until the user corrects it. A new mistake is not shown
-        // while the last word may be incomplete.
+        // If the prompt already shows a mistake, keep showing mistakes until the text is correct. Otherwise wait
+        // until the last word is complete.
         let told = prompt.complaint.is_some();
         let problem = problem.filter(|problem| told || !problem.incomplete);
         prompt.complaint = problem.map(words);
@@ -305,7 +304,7 @@ fn words(problem: Problem) -> String {
     format!("column {}: {}", problem.column + 1, problem.message)
 }
 
-/// Sets the filter of the front screen; returns the first mistake in it.
+/// Sets the filter of the front screen; returns the first mistake in the text of the filter.
 fn refilter(model: &mut Model, text: &str) -> Option<Problem> {
     let read = match model.front() {
         Screen::Describe(_) => filter::words(text),
@@ -326,7 +325,7 @@ fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<E
     if prompt.kind == PromptKind::Filter
         && let Some(problem) = refilter(model, &text)
     {
-        // The prompt stays open until the user corrects the mistake or cancels.
+        // The typed filter has a mistake, so the prompt stays open until the user corrects it or cancels.
         prompt.complaint = Some(words(problem));
         model.over = Some(Over::Prompt(prompt));
         return;
@@ -381,7 +380,7 @@ mod tests {
         let still = still.keys("tab").shows(":audit");
         let still = still.keys("shift-tab shift-tab").hides(":at");
         let still = still.keys("tab").shows(":at");
-        // Typed characters follow the chosen word.
+        // A character that the user types after choosing a completion is added to the completed word.
         let still = still.keys("\" 14\"").shows(":at 14");
         let still = still.keys("ctrl-u").hides(":at");
         let still = still.keys("\"thema\"").keys("tab").shows(":thema");

@@ -8,7 +8,7 @@ use tui_textarea::TextArea;
 use super::jump::{Goal, Jump};
 use crate::subjects::service::Command;
 
-/// An open prompt or choice. It receives the keys instead of the front screen.
+/// An open prompt or choice. While it is open, it receives the keys instead of the front screen.
 #[derive(Debug)]
 pub enum Over {
     Prompt(Box<Prompt>),
@@ -21,28 +21,27 @@ pub enum Over {
 pub struct Prompt {
     pub kind: PromptKind,
     pub line: TextArea<'static>,
-    /// The completions or results, the best first.
+    /// The completions or the jump results for the typed text, the best first.
     pub offers: Vec<Offer>,
     /// The index in `offers` of the chosen completion; None if none is chosen.
     pub chosen: Option<usize>,
-    /// The message about a mistake in the text; None if there is no message.
+    /// The message about a mistake in the typed text; None if there is no message.
     pub complaint: Option<String>,
-    /// The position of the recalled line in the history, counted from the newest; None for a new
-    /// line.
+    /// The position in the history of the line that the prompt shows, counted from the newest line; None if the user
+    /// typed a new line.
     pub recalled: Option<usize>,
-    /// The text with which the prompt opened. If the user cancels, a filter returns to this text.
+    /// The text with which the prompt opened. If the user cancels a filter prompt, the filter gets this text again.
     pub before: String,
     /// The search of a jump prompt; None for other prompts.
     pub jump: Option<Box<Jump>>,
-    /// Whether this prompt has already requested the namespaces of the target.
+    /// Whether this prompt has already sent a request for the namespaces of the target.
     pub asked: bool,
     /// The text before the first completion, while the user steps through the completions;
     /// otherwise None.
     pub stem: Option<String>,
 }
 
-/// Passes a key press to a text line. Ctrl-u deletes from the cursor to the start of the line, as
-/// in shells.
+/// Passes a key press to a text line. As in shells, ctrl-u deletes from the cursor to the start of the line.
 pub fn edit(line: &mut TextArea<'_>, key: KeyEvent) {
     match (key.modifiers, key.code) {
         (KeyModifiers::CONTROL, KeyCode::Char('u')) => {
@@ -58,7 +57,7 @@ pub fn edit(line: &mut TextArea<'_>, key: KeyEvent) {
 pub enum PromptKind {
     /// A command to run.
     Command,
-    /// A filter of the front screen; it applies while the user types.
+    /// A filter of the front screen, which applies while the user types.
     Filter,
     /// A name to find and to go to.
     Jump,
@@ -67,11 +66,11 @@ pub enum PromptKind {
 /// A completion, or a result of a jump prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The text that the prompt inserts.
+    /// The text that the prompt inserts if the user chooses this completion.
     pub text: String,
-    /// The description of the text; empty without a description.
+    /// The description of this completion; empty without a description.
     pub about: String,
-    /// The destination of a jump; None if the offer belongs to another prompt.
+    /// The destination of the jump if the user chooses this result; None in other prompts.
     pub goal: Option<Goal>,
     /// The positions of the characters in `text` that match the typed text, for highlighting.
     pub fits: Vec<u32>,
@@ -93,9 +92,9 @@ impl Offer {
 #[derive(Debug)]
 pub struct Choice {
     pub question: String,
-    /// The options: label, and command that the option plans.
+    /// The options, as (label, command). Choosing an option opens the plan for its command.
     pub options: Vec<(String, Command)>,
-    /// The index of the chosen option.
+    /// The index in `options` of the chosen option.
     pub chosen: usize,
 }
 
@@ -123,7 +122,7 @@ impl Prompt {
         self.line.lines().first().map_or("", String::as_str)
     }
 
-    /// Replaces the typed text, and moves the cursor to its end.
+    /// Replaces the typed text, and moves the cursor to the end of the new text.
     pub fn replace(&mut self, text: &str) {
         let opened = Self::open(self.kind, text);
         self.line = opened.line;

@@ -1,5 +1,5 @@
-//! Updates a roster after a change of the read model: finds the rows that depend on the changed
-//! object, and computes only these rows again.
+//! Updates a row set after a change of the read model: finds the rows that depend on the changed object, and computes
+//! only these rows again.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::subjects::release_pin::past::Past;
 use crate::subjects::{matrix, workload};
 
 impl RowSet {
-    /// Computes all rows again. The selection and the marks stay on objects that still exist.
+    /// Computes all rows again. If an object still exists, its row stays selected or marked.
     pub fn rebuild(&mut self, world: &World, now: Timestamp) {
         let columns = self.columns_of(world);
         let keys = self.keys(world).into_iter();
@@ -26,8 +26,8 @@ impl RowSet {
         self.fill(columns, rows);
     }
 
-    /// Replaces the rows by the components at a past time. The selection and the marks stay on
-    /// components that existed then.
+    /// Replaces the rows by the components at a past time. If a component existed then, its row stays selected or
+    /// marked.
     pub fn rebuild_past(&mut self, past: &Past, world: &World, moment: Timestamp) {
         let namespace = self.namespace.clone();
         let more = past.environments(namespace.as_deref().unwrap_or_default());
@@ -51,7 +51,7 @@ impl RowSet {
         self.put(key, facts);
     }
 
-    /// Replaces all rows. The selection and the marks stay on objects that still exist.
+    /// Replaces all rows. If an object still exists, its row stays selected or marked.
     fn fill(&mut self, columns: Columns, rows: Vec<(Key, Facts)>) {
         let stood = self.position();
         self.columns = columns;
@@ -82,7 +82,7 @@ impl RowSet {
     /// Applies one change of the read model; returns whether a row may have changed.
     pub fn touch(&mut self, world: &World, touched: &Touched, now: Timestamp) -> bool {
         let Some(key) = &touched.key else {
-            // A change without a key is a new listing of a whole kind.
+            // A change without a key means that a watch has listed the whole kind again.
             if self.concerns(touched.source) {
                 self.rebuild(world, now);
             }
@@ -123,7 +123,7 @@ impl RowSet {
         changed
     }
 
-    /// Returns a row and the other rows of the same component. They change together: the effective
+    /// Returns a row and the other rows of the same component. These rows change together, because the effective
     /// release of one environment decides how many releases another environment is behind.
     fn kin(&self, world: &World, key: &Key) -> BTreeSet<Key> {
         let source = match self.kind {
@@ -156,7 +156,7 @@ impl RowSet {
         match (self.kind, source) {
             (Kind::Snapshots, Source::RELEASES | Source::RELEASE_PINS) => false,
             (Kind::Snapshots, _) => true,
-            // A component that has only snapshots has a row, too.
+            // A component that has snapshots but no ReleasePins has a row, too.
             (Kind::Components, _) => true,
             (Kind::Pins | Kind::Releases, source) => source != Source::SNAPSHOTS,
         }
@@ -198,8 +198,8 @@ impl RowSet {
             _ => None,
         };
         let mut affected: BTreeSet<Key> = own.into_iter().collect();
-        // The number of releases that a ReleasePin is behind depends on the other ReleasePins of
-        // the component. The environments of a release depend on all ReleasePins of the component.
+        // The ReleasePins of one component affect each other: each is behind by a number of releases that the others
+        // decide. They also decide in which environments a release is effective.
         if let Some(component) = component {
             match self.kind {
                 Kind::Pins => {
@@ -224,8 +224,7 @@ impl RowSet {
         };
         let here = all.into_iter().filter(|key| self.is_here(key));
         let mut here: Vec<Key> = here.cloned().collect();
-        // Sorted keys give adjacent rows in memory to rows that the roster visits one after
-        // another.
+        // Sorted keys mostly belong to rows that are adjacent in memory, so the row set reads memory in order.
         here.sort_unstable();
         here
     }

@@ -1,9 +1,8 @@
-//! The rows of a list screen or of the matrix: sorted, filtered, counted and selected, for any
-//! number of rows.
+//! The rows of a list screen or of the matrix: sorted, filtered, counted and selected, for any number of rows.
 //!
-//! A change of one object computes and moves only the rows that depend on this object. The roster
-//! sorts or filters all rows only if the user changes the order or the filter, or if a new listing
-//! of a whole kind arrives. Drawing visits only the visible rows.
+//! After a change of one object, the row set computes and moves only the rows that depend on this object. It sorts or
+//! filters all rows only if the user changes the order or the filter, or if a watch lists a whole kind again. Drawing
+//! reads only the visible rows.
 
 mod follow;
 #[cfg(test)]
@@ -29,20 +28,20 @@ pub enum Kind {
     Snapshots,
 }
 
-/// The sort order of the rows. Rows that are equal in this order are sorted by name.
+/// The sort order of the rows. Rows that this order treats as equal are sorted by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
     #[default]
     Name,
-    /// The worst health first.
+    /// Rows with the worst health come first.
     Health,
-    /// The latest change first.
+    /// Rows with the latest change come first.
     Changed,
-    /// The row that is most releases behind first.
+    /// Rows that are behind by the most releases come first.
     Behind,
-    /// The row with most held cells first.
+    /// Rows with the most held cells come first.
     Held,
-    /// The largest object first.
+    /// Rows of the largest objects come first.
     Size,
 }
 
@@ -81,7 +80,7 @@ pub struct Totals {
     pub held: usize,
     /// The number of rows with at least one cell that is behind.
     pub behind: usize,
-    /// The size of all objects together, in bytes.
+    /// The size of the objects of all rows together, in bytes.
     pub size: usize,
 }
 
@@ -98,7 +97,7 @@ impl Totals {
     }
 }
 
-/// A visible row, as screens draw it.
+/// A row inside the visible window, as screens draw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'r> {
     /// The key of the object in the row.
@@ -109,7 +108,7 @@ pub struct Seen<'r> {
     pub marked: bool,
 }
 
-/// The index of a row in `rows`; it stays the same while the row exists.
+/// The index of a row in `rows`. The index stays the same while the row exists.
 type Slot = u32;
 
 struct Row {
@@ -139,13 +138,13 @@ pub struct RowSet {
     matcher: Matcher,
     marked: HashSet<Key>,
     totals: Totals,
-    /// The times at which holds end, each with the row of the hold.
+    /// The times at which holds end, each with the row that has the hold.
     expiries: BTreeSet<(Timestamp, Slot)>,
     selected: Option<Key>,
 }
 
 impl RowSet {
-    /// Creates a roster without rows. `user` is the current user, for the filter `mine`.
+    /// Creates a row set without rows. `user` is the name of the current user, for the filter `mine`.
     pub fn new(kind: Kind, namespace: Option<&str>, user: &str) -> Self {
         Self {
             kind,
@@ -173,8 +172,7 @@ impl RowSet {
         self.kind
     }
 
-    /// Sets the current user, for the filter `mine`. It takes effect at the next rebuild of the
-    /// rows.
+    /// Sets the name of the current user, for the filter `mine`. The rows use the new name after their next rebuild.
     pub fn set_user(&mut self, user: &str) {
         if self.user != user {
             user.clone_into(&mut self.user);
@@ -201,7 +199,7 @@ impl RowSet {
         self.totals
     }
 
-    /// Returns at most `height` rows, starting with row `first`. The cost does not depend on the
+    /// Returns at most `height` rows, starting with the row at position `first`. The cost does not depend on the
     /// total number of rows.
     pub fn window(&self, first: usize, height: usize) -> impl Iterator<Item = Seen<'_>> {
         let end = first.saturating_add(height).min(self.shown.len());
@@ -217,7 +215,7 @@ impl RowSet {
         })
     }
 
-    /// Returns the values by which screens sort and count a row; None if the object has no row.
+    /// Returns the values by which screens sort and count the row of an object; None if the object has no row.
     pub fn summary(&self, key: &Key) -> Option<&RowSummary> {
         let slot = self.slots.get(key)?;
         self.row(*slot).map(|row| &row.facts.summary)
@@ -227,13 +225,13 @@ impl RowSet {
 /// The minimum number of rows that one thread filters; fewer rows need fewer threads.
 const SHARE: usize = 8 * 1024;
 
-/// The sort order and the filter of the rows.
+/// Methods for the sort order and the filter of the rows.
 impl RowSet {
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Sets the filter. If it narrows the previous filter, only the shown rows are checked.
+    /// Sets the filter. If the new filter only removes rows from the shown ones, only the shown rows are checked.
     pub fn set_filter(&mut self, filter: Filter) {
         let narrows = filter.narrows(&self.filter);
         self.filter = filter;
@@ -269,10 +267,9 @@ impl RowSet {
         self.sift(|_| true);
     }
 
-    /// Applies the filter only to the shown rows.
+    /// Applies the filter only to the rows that are shown now.
     fn narrow(&mut self) {
-        // Looking up single rows is faster for few rows; a pass over all rows in memory order is
-        // faster for many.
+        // For a few rows, looking up each row is faster; for many rows, reading all rows in memory order is faster.
         if self.shown.len() > self.rows.len() / 16 {
             return self.sift(|row| row.shown);
         }
@@ -287,8 +284,8 @@ impl RowSet {
         self.shown = shown;
     }
 
-    /// Applies the filter to the rows that `may` accepts, and hides all other rows. It uses all
-    /// cores if there are many rows, because the user waits while typing.
+    /// Applies the filter to the rows that `may` accepts, and hides all other rows. If there are many rows, uses all
+    /// cores, because the user waits while typing.
     fn sift(&mut self, may: impl Fn(&Row) -> bool + Sync) {
         let Self {
             rows,
@@ -360,17 +357,17 @@ impl RowSet {
         }
     }
 
-    /// Returns the position of a row in a sorted list, or as error the position at which to insert
-    /// it.
+    /// Returns the position of a row in a sorted list. If the list does not contain the row, the error is the
+    /// position at which to insert the row.
     fn find(&self, among: &[Slot], slot: Slot) -> Result<usize, usize> {
         among.binary_search_by(|other| self.compare(*other, slot))
     }
 }
 
-/// Changes of single rows of the roster.
+/// Methods that change single rows.
 impl RowSet {
-    /// Inserts, replaces or removes the row of an object; None removes it. Returns whether the
-    /// roster changed.
+    /// Inserts or replaces the row of an object, or removes the row if `facts` is None. Returns whether a row
+    /// changed.
     fn put(&mut self, key: &Key, facts: Option<Facts>) -> bool {
         let changed = match (self.slots.get(key).copied(), facts) {
             (None, None) => false,
@@ -385,14 +382,14 @@ impl RowSet {
             }
             (Some(slot), Some(facts)) => self.replace(slot, facts),
         };
-        // The filter may have hidden the selected row while no other row was shown.
+        // The filter may hide the selected row. Then select a row that is shown, if this change has added one.
         if changed {
             self.hand_over();
         }
         changed
     }
 
-    /// Creates a row: counts it and filters it. The caller must add it to the sort order.
+    /// Creates a row, and adds it to the totals. The caller must add the row to the sort order.
     fn insert(&mut self, key: Key, facts: Facts) -> Slot {
         let is_marked = self.is_marked(&key);
         let shown = self.matcher.keeps(&facts, is_marked);
@@ -502,13 +499,11 @@ impl RowSet {
     }
 }
 
-/// Returns whether the name of a row starts with a kind, such as `deploy/web`. Only workloads have
-/// such names.
+/// Returns whether the name of a row starts with a kind, such as `deploy/web`. Then the row is a workload.
 fn has_kind(key: &Key) -> bool {
     key.name.contains('/')
 }
 
-/// The question whether the roster contains workloads.
 impl RowSet {
     /// Returns whether at least one row is a workload.
     pub fn has_workloads(&self) -> bool {
@@ -516,19 +511,19 @@ impl RowSet {
     }
 }
 
-/// The selection, which stays on its object when rows move.
+/// Methods for the selection. The selection stays on its object when rows move.
 impl RowSet {
     /// Returns the key of the selected object; None if nothing is selected.
     pub fn selected(&self) -> Option<&Key> {
         self.selected.as_ref()
     }
 
-    /// Returns the position of the selected row; None if the filter hides it.
+    /// Returns the position of the selected row; None if no row is selected or the filter hides the row.
     pub fn position(&self) -> Option<usize> {
         self.position_of(self.selected.as_ref()?)
     }
 
-    /// Returns the position of the row of an object; None if it is not shown.
+    /// Returns the position of the row of an object; None if the row is not shown.
     pub fn position_of(&self, key: &Key) -> Option<usize> {
         let slot = *self.slots.get(key)?;
         match self.is_shown(slot) {
@@ -537,7 +532,7 @@ impl RowSet {
         }
     }
 
-    /// Returns the key of the object at a position among the shown rows.
+    /// Returns the key of the object at a position among the shown rows; None if the position is too large.
     pub fn at(&self, number: usize) -> Option<&Key> {
         let slot = self.shown.get(number)?;
         self.row(*slot).map(|row| &row.key)
@@ -566,8 +561,8 @@ impl RowSet {
         self.select_near(number);
     }
 
-    /// Selects the next or previous row with a fault, and wraps around at the ends. Returns false
-    /// if there is no such row.
+    /// Selects the next or previous row with a fault; after the last row, continues with the first. Returns false if
+    /// no row has a fault.
     pub fn step_to_fault(&mut self, forward: bool) -> bool {
         let count = self.shown.len();
         let here = self.position();
@@ -587,9 +582,8 @@ impl RowSet {
         found.is_some()
     }
 
-    /// Returns the cell with the most serious state, as (row, column): the worst fault in
-    /// production, or else the worst cell of all. Among equal cells, the one with the latest change
-    /// wins.
+    /// Returns the cell with the most serious state, as (row, column): the worst fault in production, or else the
+    /// worst cell of all. Of equally bad cells, returns the one with the latest change.
     pub fn worst(&self) -> Option<(Key, usize)> {
         let places = self.shown.iter().filter_map(|slot| {
             let row = self.row(*slot)?;
@@ -614,8 +608,7 @@ impl RowSet {
         }
     }
 
-    /// If the filter hides the selected row, selects the next shown row, or else the last shown
-    /// row.
+    /// If the filter hides the selected row, selects the next shown row, or else the last shown row.
     fn hand_over(&mut self) {
         let Some(slot) = self.selected.as_ref().and_then(|key| self.slots.get(key)) else {
             return;
@@ -626,7 +619,7 @@ impl RowSet {
     }
 }
 
-/// The marks. They stay when the filter hides their rows.
+/// Methods for the marks. A mark stays when the filter hides its row.
 impl RowSet {
     pub fn is_marked(&self, key: &Key) -> bool {
         !self.marked.is_empty() && self.marked.contains(key)
@@ -658,7 +651,7 @@ impl RowSet {
         self.filter_marks();
     }
 
-    /// Marks these objects if they have rows.
+    /// Marks the objects with these keys. Ignores objects that have no row.
     pub fn mark_again(&mut self, keys: &[Key]) {
         let there = keys.iter().filter(|key| self.slots.contains_key(key));
         let there: Vec<Key> = there.cloned().collect();
@@ -671,7 +664,7 @@ impl RowSet {
         self.filter_marks();
     }
 
-    /// Filters the rows again if the filter contains the term `marked`.
+    /// Filters the rows again after the marks changed, if the filter contains the term `marked`.
     fn filter_marks(&mut self) {
         if self.matcher.asks_for_marks() {
             self.show();

@@ -33,7 +33,7 @@ fn fleet() -> (World, RowSet) {
     (world, roster)
 }
 
-/// Changes a ReleasePin in the world and updates the roster; returns whether a row changed.
+/// Changes a ReleasePin in the world (the read model), and updates the row set. Returns whether a row changed.
 fn apply(world: &mut World, roster: &mut RowSet, pin: crate::api::ReleasePin) -> bool {
     let (name, component) = (
         pin.metadata.name.clone().unwrap(),
@@ -193,8 +193,8 @@ fn another_environment_makes_another_column() {
     assert_eq!(roster.columns().names().len(), 3);
     apply(&mut world, &mut roster, pin("ant", "attic", "v1"));
     assert_eq!(roster.columns().names().len(), 4);
-    // A listing of a kind that the roster shows rebuilds its rows; a listing of another kind
-    // changes nothing.
+    // A new listing of a kind that the row set shows rebuilds the rows. A new listing of another kind changes
+    // nothing.
     world.pins(Event::Listing);
     world.pins(Event::Listed);
     let list = |source| Touched {
@@ -236,7 +236,7 @@ fn releases_and_pins_follow_their_component() {
     assert_eq!(names(&releases), ["bee-v1", "cat-v1", "dog-v1"]);
 }
 
-/// Checks that a roster that followed every event equals a newly built roster.
+/// Checks that a row set that was updated after every event equals a newly built row set.
 fn check(world: &World, roster: &RowSet, filter: &Filter) {
     let mut fresh = RowSet::new(roster.kind, Some("shop"), "ana");
     fresh.rebuild(world, now());

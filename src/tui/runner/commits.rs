@@ -12,9 +12,9 @@ use crate::gitops::propose::{Commits, NotCommitted, Pushed};
 use crate::model::Event;
 use crate::subjects::service::Command;
 
-/// The minimum pause before bowline reads the state of the work tree again.
+/// The minimum pause between two reads of the state of the work tree.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The pause is at least this many times as long as the last read took.
+/// The pause lasts at least this many times as long as the last read, so that a large work tree causes little load.
 const SHARE: u32 = 20;
 
 impl From<NotCommitted> for Refused {
@@ -27,8 +27,8 @@ impl From<NotCommitted> for Refused {
     }
 }
 
-/// Prepares the repository for a plan: reads all files, and cleans up after an interrupted action.
-/// Returns a message about the interrupted action; None if there was none.
+/// Prepares the repository for a plan: reads all files, and cleans up after an interrupted action. Returns a message
+/// about this cleanup; None if there was nothing to clean up.
 pub(super) async fn begin(session: &Session, command: &Command) -> Result<Option<String>, Refused> {
     match Commits::of(&session.connection) {
         Some(commits) => Ok(commits.begin(command.before_plan(), false).await?),

@@ -13,7 +13,8 @@ use crate::subjects::matrix::named;
 use crate::subjects::release_pin::compare::{CompareError, Comparer};
 use crate::subjects::release_pin::revisions::{NoSubject, Subject};
 
-/// The time limit for comparing line by line. After it, bowline compares whole blocks of lines.
+/// The time limit for comparing line by line. If a comparison needs longer, bowline compares whole blocks of lines
+/// instead.
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// Computes a comparison. The error is a message for the user.

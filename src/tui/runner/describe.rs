@@ -1,5 +1,5 @@
-//! Reads one object and formats it as YAML. It removes fields that the server maintains, masks
-//! Secrets, and unpacks compressed content.
+//! Reads one object and formats it as YAML. Leaves out fields that the server maintains, masks Secrets, and unpacks
+//! compressed content.
 
 use kube::Api;
 use kube::api::DynamicObject;
@@ -18,7 +18,7 @@ use crate::resolve::content;
 /// The annotation in which `kubectl apply` stores the last applied configuration.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Reads an object, and returns it as YAML.
+/// Reads an object, and returns it as YAML. The error is a message for the user.
 pub(super) async fn describe(session: &Session, object: &Object) -> Result<String, String> {
     let (resource, name) = match object {
         Object::Release(name) => (ApiResource::erase::<Release>(&()), name),
@@ -50,7 +50,7 @@ fn text(mut object: Value) -> String {
     bounded_yaml::write(&diff::masked(&object))
 }
 
-/// Replaces compressed content by the original content. Keeps it compressed if it cannot be read.
+/// Replaces compressed content by the original content. Leaves the value unchanged if it cannot be unpacked.
 fn unpack(value: &mut Value) {
     match value {
         Value::Object(map) => {

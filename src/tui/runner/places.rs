@@ -11,9 +11,8 @@ use crate::api::ReleasePin;
 use crate::connect::explain;
 use crate::engine::pages::{self, PAGE};
 
-/// Returns the namespaces that the user can switch to: all namespaces of a cluster, or the
-/// namespaces of an embedded store or repository that have ReleasePins. The current namespace is
-/// always included.
+/// Returns the namespaces that the user can switch to. In a cluster, these are all namespaces; in an embedded store
+/// or a repository, those with ReleasePins. The current namespace is always one of them.
 pub(super) async fn namespaces(session: &Session) -> Result<Vec<String>, String> {
     let connection = &session.connection;
     let client = connection.client.clone();

@@ -17,11 +17,11 @@ use crate::engine::pages::{self, PAGE};
 use crate::gitops::verify::verify;
 use crate::subjects::release_pin::kind::live;
 
-/// Reads all audit entries of the namespace, and verifies them against the ReleasePins.
+/// Reads all audit entries of the namespace, and checks them against the ReleasePins.
 pub(super) async fn record(session: &Session) -> Result<Box<Record>, String> {
     let mut read = once(session).await?;
-    // A change and its audit entry are two writes, and their lists are two reads, so the first read
-    // can miss one of them. Report a problem only if a second read finds it too.
+    // A change and its audit entry are written and read separately, so the first read may contain only one of them.
+    // Therefore report a problem only if a second read finds it too.
     if !read.verdict.is_valid() {
         read = once(session).await?;
     }
@@ -33,8 +33,8 @@ async fn once(session: &Session) -> Result<Record, String> {
     let (pins, entries, problems) = read.map_err(|error| explain(&error))?;
     let mut verdict = match session.connection.repository.clone() {
         None => audit::verify(&live(&pins), &entries),
-        // In a repository, the git log is the audit trail. It has no hash chain; verification
-        // compares each commit message with its commit.
+        // In a repository, the git log is the audit trail. It has no hash chain, so bowline compares each commit
+        // message with the changes of its commit.
         Some(repository) => {
             let verifying = tokio::task::spawn_blocking(move || verify(&repository.tree, None));
             let verified = verifying.await.map_err(|error| error.to_string())?;
@@ -51,8 +51,8 @@ type Stored = (Vec<ReleasePin>, Vec<AuditEntry>, Vec<Finding>);
 async fn stored(session: &Session) -> Result<Stored, kube::Error> {
     let (client, namespace) = (&session.connection.client, &session.connection.namespace);
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
-    // Read the ReleasePins before the audit entries. An entry is written after its change, so the
-    // other order would miss more entries.
+    // Read the ReleasePins before the audit entries, because an entry is written after its change. In the other
+    // order, more entries would be missing.
     let pins = pages::all(&pins, ListParams::default(), PAGE).await?;
     let resource = ApiResource::erase::<AuditEntry>(&());
     let entries: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
@@ -64,7 +64,7 @@ async fn stored(session: &Session) -> Result<Stored, kube::Error> {
     Ok((pins, entries, problems))
 }
 
-/// Writes a text to a new file, and returns its absolute path. Fails if the file exists.
+/// Writes a text to a new file, and returns the absolute path of the file. Fails if the file exists.
 pub(super) fn export(path: &Path, text: &str) -> Result<PathBuf, String> {
     let written = std::fs::File::create_new(path).and_then(|mut file| {
         file.write_all(text.as_bytes())?;

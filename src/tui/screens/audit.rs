@@ -1,8 +1,7 @@
-//! The audit screen: one row per audit entry, the newest first, and the result of verifying the
-//! hash chains.
+//! The audit screen: one row per audit entry, the newest first, and the result of verifying the hash chains.
 //!
-//! If a chain is broken, a bar at the top names the entry. Enter opens an entry with the entries
-//! before and after it in its chain.
+//! If a chain is broken, a bar at the top names the broken entry. Enter opens the selected entry together with the
+//! entries before and after it in its chain.
 
 pub mod entry;
 mod view;
@@ -34,15 +33,16 @@ const PAUSE: SignedDuration = SignedDuration::from_secs(5);
 #[derive(Debug)]
 pub struct State {
     ticket: Ticket,
-    /// The time of the last request for the audit trail.
+    /// The time at which the screen last requested the audit trail.
     asked: Timestamp,
-    /// Whether the answer to the last request has not arrived yet.
+    /// Whether the screen still waits for the answer to its last request.
     waits: bool,
-    /// Whether a ReleasePin has changed since the last request.
+    /// Whether a ReleasePin has changed since the screen last requested the audit trail.
     stale: bool,
     read: Option<Result<Arc<Whole>, String>>,
     rows: Rows<Shown>,
-    /// The file and the period of an export that must wait until the audit trail is read.
+    /// The file and the period of an export that the user requested before the audit trail was read; None if no
+    /// export waits.
     export: Option<(PathBuf, Span)>,
 }
 
@@ -50,7 +50,7 @@ pub struct State {
 #[derive(Debug)]
 struct Whole {
     record: Box<Record>,
-    /// The newest revision of each ReleasePin, by its name.
+    /// The newest revision of each ReleasePin, by the name of the ReleasePin.
     newest: BTreeMap<String, i64>,
 }
 
@@ -58,12 +58,13 @@ struct Whole {
 #[derive(Debug)]
 struct Shown {
     row: audit::Row,
-    /// The component and the environment, as the screen shows them.
+    /// The component and the environment of the audit entry, as the screen shows them.
     place: String,
-    /// The component. The screen omits it from release names.
+    /// The component of the audit entry. Release names start with it, so the screen omits it there.
     component: String,
     standing: Standing,
-    /// The cell and the revision to compare; None if the entry is not about a ReleasePin.
+    /// The cell of the ReleasePin and its revision after the change, for the diff key. None if the entry is not about
+    /// a ReleasePin.
     moved: Option<(CellKey, i64)>,
 }
 
@@ -90,9 +91,8 @@ impl State {
         }
     }
 
-    /// Returns the effect that writes a timeline to a file. The timeline contains the rows that
-    /// match the filter and lie in the period. Returns None if the audit trail is not read yet;
-    /// then the screen writes the file when the audit trail arrives.
+    /// Returns the effect that writes a timeline to a file: the rows that match the filter and lie in the period.
+    /// Returns None if the audit trail is not read yet; then the file is written when it arrives.
     pub fn export(
         &mut self,
         path: PathBuf,
@@ -104,7 +104,7 @@ impl State {
             self.export = Some((path, span));
             return None;
         };
-        // The newest row is first here, but a timeline starts with the oldest entry.
+        // The screen has the newest row first, but a timeline starts with the oldest entry.
         let rows: Vec<audit::Row> = self
             .rows
             .shown()
@@ -167,8 +167,8 @@ impl State {
         None
     }
 
-    /// A changed ReleasePin has a new audit entry, so this requests the audit trail again, but not
-    /// before the pause after the last request has ended.
+    /// Requests the audit trail again if a ReleasePin changed, because it then has a new audit entry. Waits for the
+    /// end of the pause after the last request.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         let Some(Ok(whole)) = &self.read else {
             return;
@@ -212,8 +212,8 @@ impl State {
         }
     }
 
-    /// Returns the comparison of the selected entry's revision with the revision before; None
-    /// without such a revision.
+    /// Returns the comparison of the ReleasePin's revision in the selected entry with the revision before it; None if
+    /// there are not two such revisions.
     pub fn comparison(&self) -> Option<Comparison> {
         comparison(self.rows.selected()?.moved.as_ref()?)
     }
@@ -322,7 +322,7 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
         entries.map(str::to_owned).collect()
     };
     let broken = named(&record.verdict.problems);
-    // A missing entry has no row, so all rows of its chain are shown as broken.
+    // A missing entry has no row, so the screen shows all rows of its chain as broken instead.
     let chains: BTreeSet<&str> = record
         .verdict
         .problems
@@ -372,8 +372,8 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
     rows.collect()
 }
 
-/// Returns the cell of an audit entry. None if the entry is not about a ReleasePin, or if its
-/// labels do not match its subject.
+/// Returns the cell of an audit entry. None if the entry is not about a ReleasePin, or if the labels of the entry do
+/// not match its subject.
 fn place(entry: &AuditEntry) -> Option<CellKey> {
     let label = |name| entry.labels().get(name);
     let place = CellKey::new(label(labels::COMPONENT)?, label(labels::ENVIRONMENT)?);

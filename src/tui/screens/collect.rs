@@ -1,5 +1,5 @@
-//! The preview of a garbage collection: all releases and snapshots, and for each whether gc can
-//! delete it, or why not.
+//! The preview of a garbage collection: lists all releases and snapshots, and says whether gc can delete each of
+//! them, or why not.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -18,8 +18,7 @@ use crate::text;
 use crate::theme::Role;
 use crate::widgets::table::{self, Column, Line, MARGIN, Sorted, Window, bad, cell};
 
-/// The minimum time between two computations while objects change. Each computation checks all
-/// objects.
+/// The minimum time between two computations while objects change, because each computation checks all objects.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 const COLUMNS: &[Column] = &[
@@ -36,12 +35,11 @@ const COLUMNS: &[Column] = &[
 pub struct State {
     rows: Rows<Found>,
     sums: Sums,
-    /// The reason why gc refuses to plan, for example because a release is lost; None if it does
-    /// not refuse.
+    /// The reason why gc makes no plan, for example because a release is lost; None if gc can make a plan.
     refused: Option<String>,
-    /// The time of the last computation.
+    /// The time at which the screen last computed which objects gc would delete.
     at: Timestamp,
-    /// Whether an object has changed since the last computation.
+    /// Whether an object has changed since the screen last computed which objects gc would delete.
     stale: bool,
     /// Whether the screen shows only the objects that gc would delete.
     going: bool,
@@ -54,8 +52,8 @@ struct Found {
     made: Timestamp,
 }
 
-/// For the objects that gc would delete (`goes`) and keep (`stays`): their number, and their size
-/// in bytes.
+/// The number of objects, and their size in bytes: for those that gc would delete (`goes`), and for those that it
+/// would keep (`stays`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     goes: (usize, u64),
@@ -64,7 +62,7 @@ struct Sums {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// The objects to delete first, in the order in which gc deletes them.
+    /// Sorts the objects to delete first, in the order in which gc deletes them.
     Fate,
     Size,
     Age,

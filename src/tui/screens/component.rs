@@ -25,8 +25,8 @@ pub struct State {
 }
 
 impl State {
-    /// Opens a component with this environment selected. Without `environment`, selects the first
-    /// environment in which the component is deployed.
+    /// Opens a component with this environment selected. If `environment` is None, selects the first environment in
+    /// which the component is deployed.
     pub fn open(component: Arc<str>, environment: Option<Arc<str>>, turn: &mut Turn<'_>) -> Self {
         let namespace = &turn.target_info.namespace;
         let columns = Columns::of(turn.world, Some(namespace));
@@ -90,7 +90,7 @@ impl State {
         self.history.answer(ticket, answer)
     }
 
-    /// Selects the environment of a column, and requests its revisions.
+    /// Selects the environment of a column, and requests the component's revisions there.
     fn go(&mut self, column: usize, turn: &mut Turn<'_>) {
         let last = self.columns.names().len().saturating_sub(1);
         self.column = column.min(last);

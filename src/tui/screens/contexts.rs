@@ -1,5 +1,5 @@
-//! The contexts screen: the contexts of the kubeconfig and the namespaces of the current context.
-//! The user switches to them here. The screen also shows which of them are read-only.
+//! The contexts screen, on which the user switches to another context of the kubeconfig or to another namespace of
+//! the current context. The screen also shows which of them are read-only.
 
 use super::{Handled, Scene};
 use crate::action::Action;
@@ -77,7 +77,7 @@ impl State {
         state
     }
 
-    /// Rebuilds the rows. The namespaces follow the current context.
+    /// Rebuilds the rows: all contexts, with the namespaces below the current context.
     fn lay(&mut self, target_info: &TargetInfo, namespaces: Vec<String>) {
         let mut places: Vec<Place> = Vec::new();
         let mut below = None;
@@ -218,7 +218,7 @@ impl State {
     }
 }
 
-/// Returns whether a row is the current context or the current namespace.
+/// Returns whether a row is the context or the namespace that the UI shows now.
 fn is_here(place: &Place, target_info: &TargetInfo) -> bool {
     match place {
         Place::Context(known) => known.name == target_info.name,

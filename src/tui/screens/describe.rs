@@ -1,7 +1,7 @@
-//! The describe screen: one object as YAML, without the fields that the server maintains, with
-//! masked Secrets and unpacked content.
+//! The describe screen: one object as YAML, without the fields that the server maintains, with masked Secrets and
+//! unpacked content.
 //!
-//! The filter key starts a search, and keys go to the next and previous match. Web addresses are
+//! The user can search in the text with the filter key, and go to the next and previous match. Web addresses are
 //! links. A commit id is a link if a line above names its repository.
 
 use std::collections::BTreeMap;
@@ -26,14 +26,14 @@ pub struct State {
     namespace: String,
     ticket: Ticket,
     text: Text,
-    /// The index of the first visible line.
+    /// Returns the text that says whether bowline allows writes to a context, and the role of the text.
     top: usize,
     filter: Filter,
-    /// The indexes of the lines that match the search.
+    /// The indexes of the lines that match the search of the user.
     found: Vec<usize>,
-    /// The index in `found` of the current match.
+    /// The index in `found` of the match to which the user went last.
     hit: usize,
-    /// The web address of a commit, by the index of the line that names it.
+    /// The web addresses of commits. The key is the index of the line that names the commit.
     commits: BTreeMap<usize, String>,
 }
 
@@ -45,7 +45,7 @@ enum Text {
 }
 
 impl State {
-    /// Opens the screen for an object, and requests its text.
+    /// Opens the screen for an object, and requests the YAML of the object.
     pub fn open(object: Object, turn: &mut Turn<'_>) -> Self {
         let ticket = turn.ticket();
         turn.effects.push(Effect::Describe(ticket, object.clone()));
@@ -108,13 +108,13 @@ impl State {
         }
     }
 
-    /// Returns the search, as a filter.
+    /// Returns the search for text, which other screens use as their filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Starts a search, and goes to the next match from the first visible line on, or else to the
-    /// first match.
+    /// Starts a search. Goes to the first match that is visible or below; if there is none, to the first match of
+    /// all.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
         let Text::Lines(lines) = &self.text else {
@@ -239,7 +239,7 @@ impl State {
     }
 }
 
-/// Splits a line of YAML after the key and its colon; None if the line has no key.
+/// Splits a line of YAML after its key and colon; None if the line has no key.
 fn key(line: &str) -> Option<(&str, &str)> {
     let bare = line.trim_start_matches([' ', '-']);
     let indent = line.len() - bare.len();
@@ -253,8 +253,8 @@ fn key(line: &str) -> Option<(&str, &str)> {
     is_name.then(|| line.split_at(indent + length + 1))
 }
 
-/// Finds the lines that name a commit next to its repository. Returns the web address of each
-/// commit, by the index of its line.
+/// Finds the lines that name a commit next to a line that names its repository. Returns the web addresses of these
+/// commits, by the index of the line.
 fn commits(lines: &[String]) -> BTreeMap<usize, String> {
     let value = |line: &str, name: &str| {
         let (key, value) = key(line)?;

@@ -1,7 +1,7 @@
 //! The diff screen: the differences of two sides, side by side or unified.
 //!
-//! The screen shows both sides as they were when the runner read them, and does not follow later
-//! changes. Secrets are masked before this module receives the objects.
+//! The screen shows both sides as they were when the runner read them, and does not follow later changes. The runner
+//! masks Secrets before it sends the sides to this screen.
 
 mod rows;
 mod view;
@@ -21,33 +21,33 @@ use crate::subjects::release_pin::matrix::{self, Columns};
 use crate::subjects::workload;
 use crate::widgets::scrolled;
 
-/// The number of unchanged lines around a change in copied text.
+/// The number of unchanged lines that a copy of the diff contains around each change.
 const COPIED: usize = 3;
-/// The number of columns by which a key press scrolls long lines.
+/// The number of columns by which one key press scrolls long lines.
 const SHIFT: usize = 16;
 
 /// The state of the diff screen.
 #[derive(Debug)]
 pub struct State {
-    /// The comparison that the screen requested; None if the caller passed a finished one, which
-    /// cannot be read again.
+    /// The comparison that the screen requested. None if another screen passed a finished comparison, because such a
+    /// comparison cannot be read again.
     asked: Option<Compared>,
     /// The cell of the comparison; None if it compares two releases.
     place: Option<CellKey>,
     ticket: Ticket,
     /// Whether the diff includes noise.
     noise: bool,
-    /// Whether to show the sides side by side. None until the user chooses; then the width decides.
+    /// Whether to show the sides side by side. None until the user chooses; until then, the width of the terminal
+    /// decides.
     split: Option<bool>,
     stage: Stage,
-    /// Whether the screen has requested the comparison again, and the answer has not arrived.
+    /// Whether the screen has requested the comparison a second time and still waits for the answer.
     again: bool,
     cursor: usize,
     first: usize,
-    /// The number of columns by which long lines are scrolled to the left.
+    /// The number of columns that scrolling has moved long lines to the left.
     shift: usize,
-    /// The past time at which both sides were effective; None if the comparison is about the
-    /// present.
+    /// The past time at which both sides were effective; None if both sides are from the present.
     as_of: Option<Timestamp>,
 }
 
@@ -58,7 +58,7 @@ enum Stage {
     Shown(Box<Shown>),
 }
 
-/// A finished comparison and its rows in one layout.
+/// A finished comparison, and its rows in the current layout.
 #[derive(Debug)]
 struct Shown {
     compare: Compare,
@@ -87,7 +87,7 @@ impl Shown {
 struct Frame {
     /// The number of rows of the title.
     title: u16,
-    /// The width of the list of objects, in columns; 0 if there is no room for the list.
+    /// The width in columns of the list of objects; 0 if there is no room for this list.
     list: u16,
     /// Whether the two sides are side by side.
     split: bool,
@@ -108,7 +108,7 @@ impl Frame {
         }
     }
 
-    /// Returns the number of rows that show the diff itself.
+    /// Returns the number of rows that remain for the diff if the screen has `height` rows.
     fn rows(self, height: u16) -> usize {
         usize::from(height.saturating_sub(self.title + 1))
     }
@@ -123,7 +123,7 @@ impl State {
         state
     }
 
-    /// Opens the screen with a finished comparison.
+    /// Opens the screen with a comparison that another screen has already read.
     pub fn given(compare: Compare, place: Option<CellKey>, turn: &mut Turn<'_>) -> Self {
         let mut state = Self::empty(place, None);
         state.show(compare, turn.size);
@@ -146,7 +146,7 @@ impl State {
         }
     }
 
-    /// Marks the comparison as one of a past time, at which both sides were effective.
+    /// Records that both sides of the comparison were effective at a past time, so that the title shows this time.
     pub fn at_past(self, at: Timestamp) -> Self {
         Self {
             as_of: Some(at),
@@ -154,8 +154,7 @@ impl State {
         }
     }
 
-    /// Returns the past time at which both sides were effective; None if the comparison is about
-    /// the present.
+    /// Returns the past time at which both sides were effective; None if both sides are from the present.
     pub fn as_of(&self) -> Option<Timestamp> {
         self.as_of
     }
@@ -178,7 +177,7 @@ impl State {
     fn show(&mut self, compare: Compare, size: (u16, u16)) {
         let frame = frame(size, self.split);
         let shown = Shown::new(compare, frame.split);
-        // If the comparison was read again, the cursor stays on its object.
+        // If the comparison was read a second time, the cursor stays on its object.
         let object = match &self.stage {
             Stage::Shown(before) => before.rows.rows.get(self.cursor).and_then(|row| {
                 let object = before.compare.diff.objects.get(row.object())?;
@@ -302,13 +301,13 @@ impl State {
             return;
         };
         self.cursor = row;
-        // If the target row was not visible, also show some rows above it.
+        // If the row of the target was not visible, also show some rows above it.
         if !(self.first..self.first + page).contains(&row) {
             self.first = row.saturating_sub(page / 3);
         }
     }
 
-    /// Folds or unfolds the object, or the run of unchanged lines, under the cursor.
+    /// Folds or unfolds what is under the cursor: the object, or the unchanged lines.
     fn fold(&mut self) {
         let Stage::Shown(shown) = &mut self.stage else {
             return;
@@ -354,7 +353,7 @@ impl State {
         self.ask(turn);
     }
 
-    /// Computes the rows again if the terminal size requires the other layout.
+    /// Computes the rows again if the new terminal size requires the other layout.
     fn lay_out(&mut self, size: (u16, u16)) {
         let split = frame(size, self.split).split;
         if let Stage::Shown(shown) = &mut self.stage
@@ -369,7 +368,7 @@ impl State {
         }
     }
 
-    /// Keeps the cursor inside the rows, and scrolls until its row is visible.
+    /// Keeps the cursor inside the rows, and scrolls until the row of the cursor is visible.
     fn follow(&mut self, size: (u16, u16)) {
         let Stage::Shown(shown) = &self.stage else {
             return;

@@ -1,5 +1,5 @@
-//! The help screen: all commands, and all keys of the screen below. Typed text filters the list;
-//! enter runs the selected line.
+//! The help screen: all commands, and all keys of the screen from which the user opened the help. Typed text filters
+//! the list; enter runs the selected line.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -21,7 +21,7 @@ const COLUMNS: &[Column] = &[
     Column::new("WHERE", 7, 40),
 ];
 
-/// The filter terms with their descriptions. No key runs them.
+/// The filter terms with their descriptions. The help lists them like commands, but no key runs them.
 const FILTERS: &[(&str, &str)] = &[
     (
         "/word",
@@ -85,7 +85,7 @@ pub struct State {
 #[derive(Debug)]
 struct Item {
     keys: String,
-    /// The symbol that the row explains, from the character set of the terminal.
+    /// The symbol that the line explains; None if the line explains a key or a command.
     symbol: Option<Symbol>,
     about: String,
     name: String,
@@ -101,8 +101,8 @@ enum Runs {
 }
 
 impl State {
-    /// Opens the help for a screen with this title and these modes. Leaves out the actions for
-    /// which `lacks` returns true. For a plan, lists only its current keys.
+    /// Opens the help for a screen with this title and these modes. Leaves out the actions for which `lacks` returns
+    /// true. For a plan, lists only the keys that the plan accepts now.
     pub fn open(
         of: String,
         keymap: &Keymap,
@@ -112,7 +112,7 @@ impl State {
     ) -> Self {
         let mut items: Vec<Item> = Vec::new();
         for (at, mode) in modes.iter().enumerate() {
-            // If an earlier mode hides a key, the key is listed only with the earlier mode.
+            // If an earlier mode binds the same key, only the binding of the earlier mode is listed.
             let mode_and_earlier = modes.get(..=at).unwrap_or_default();
             let earlier = modes.get(..at).unwrap_or_default();
             let hidden = keymap.listing(earlier).len();
@@ -188,7 +188,7 @@ impl State {
         }
     }
 
-    /// Returns the title of the screen that the help is about, and the number of matching lines.
+    /// Returns the title of the screen whose keys the help lists, and the number of matching lines.
     pub fn totals(&self) -> Vec<(String, Role)> {
         vec![
             (format!("of the {} screen", self.of), Role::Muted),
@@ -199,7 +199,7 @@ impl State {
         ]
     }
 
-    /// Adds a typed character to the search, or removes the last one.
+    /// Adds a typed character to the search text, or removes its last character.
     pub fn key(&mut self, key: KeyEvent) -> Handled {
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
         match key.code {
@@ -221,7 +221,7 @@ impl State {
     }
 
     fn narrow(&mut self) {
-        // The search takes the text literally, because a user searches for keys such as `/` or `!`.
+        // The search has no operators, because a user searches for keys such as `/` or `!`.
         let words = self.typed.split_whitespace();
         let terms = words.map(|word| filter::Term::new(filter::Ask::Word(word.to_owned())));
         self.rows.set_filter(filter::Filter {
@@ -273,7 +273,7 @@ impl State {
             .into_iter()
             .map(|(selected, item)| {
                 let keys = item.symbol.map(|symbol| symbol(below.glyphs));
-                // An action that is not allowed stays in the list, dimmed and with the reason.
+                // The list contains actions that are not allowed now, too: dimmed, with the reason.
                 let refused = match item.runs {
                     Runs::Action(action) if action.plans() => unwritable,
                     _ => None,

@@ -1,5 +1,5 @@
-//! The list of revisions in the component screen and the revisions screen, the newest first, with
-//! the gaps between them. The cursor stays on its revision when a new revision arrives.
+//! The list of revisions in the component screen and the revisions screen, the newest first, with rows for missing
+//! revisions (gaps). The cursor stays on its revision when a new revision arrives.
 
 mod view;
 
@@ -25,24 +25,25 @@ use crate::subjects::release_pin::revisions::{Made, Pinned};
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::service::Command;
 
-/// The revisions of one ReleasePin or workload, with a cursor and marks.
+/// The revisions of one ReleasePin or workload, with the cursor and the marks of the user.
 #[derive(Debug)]
 pub struct History {
-    /// The cell of the ReleasePin.
+    /// The cell of the ReleasePin or workload.
     pub place: CellKey,
     ticket: Ticket,
-    /// The state of the ReleasePin at the time of the last request; None if it did not exist.
+    /// The state of the ReleasePin at the time of the last request for revisions; None if the ReleasePin did not
+    /// exist.
     seen: Option<Seen>,
     found: Found,
-    /// The number of the selected revision. If a gap is selected, the last number in the gap.
+    /// The number of the selected revision; if a gap is selected, the last number that is missing there.
     selected: Option<i64>,
     /// The numbers of the marked revisions, at most two, in the order of marking.
     marked: Vec<i64>,
     filter: Filter,
 }
 
-/// The state of a ReleasePin. If it differs from the last request, the revisions must be read
-/// again.
+/// The parts of a ReleasePin's state on which its revisions depend. If one of them has changed since the last
+/// request, the revisions must be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     uid: Box<str>,
@@ -76,7 +77,8 @@ impl History {
         history
     }
 
-    /// Selects a revision by its number. Also works before the revisions are loaded.
+    /// Selects a revision by its number. Also works before the revisions are loaded, because the selection then waits
+    /// for them.
     pub fn select_revision(&mut self, number: i64) {
         self.selected = Some(number);
     }
@@ -92,7 +94,7 @@ impl History {
             );
             self.found = Found::Failed(words);
             self.seen = None;
-            // Ignore the answer to an open request, because it describes the deleted ReleasePin.
+            // Ignore the answer to a running request, because it describes the deleted ReleasePin.
             self.ticket = 0;
             return;
         }
@@ -139,8 +141,8 @@ impl History {
         }
     }
 
-    /// Returns whether one of the changed objects may belong to this subject, so that
-    /// [`History::ask`] is needed.
+    /// Returns whether one of the changed objects may belong to this ReleasePin or workload. Then call
+    /// [`History::ask`].
     pub fn concerns(&self, touched: &[Touched]) -> bool {
         let is_own = |one: &Touched| {
             one.source == Source::RELEASE_PINS
@@ -157,7 +159,7 @@ impl History {
         self.filter = filter;
     }
 
-    /// Returns all rows, the newest first, including rows that the filter hides.
+    /// Returns the rows of all revisions and gaps, the newest first, including rows that the filter hides.
     fn all(&self) -> impl Iterator<Item = &Row<Pinned>> {
         let rows = match &self.found {
             Found::Known(revisions) => revisions.rows.as_slice(),
@@ -166,7 +168,7 @@ impl History {
         rows.iter().rev()
     }
 
-    /// Returns the rows that match the filter, the newest first.
+    /// Returns the rows of the revisions and gaps that match the filter, the newest first.
     fn rows(&self) -> impl Iterator<Item = &Row<Pinned>> {
         let matcher = Matcher::new(&self.filter, &[]);
         let everything = self.filter.is_empty();
@@ -194,9 +196,8 @@ impl History {
         }
     }
 
-    /// Returns the change that made the release of the ReleasePin effective, or the error from
-    /// reading it. None while the revisions are loading, and while they are older than the
-    /// ReleasePin.
+    /// Returns the change that made the release of the ReleasePin effective, or the error from reading it. None while
+    /// the revisions are loading, or if they are older than the ReleasePin.
     pub fn made(&self, pin: &Pin, now: Timestamp) -> Option<Result<Made, String>> {
         match &self.found {
             Found::Reading => None,
@@ -223,7 +224,7 @@ impl History {
         }
     }
 
-    /// Returns the current revision; None if it is not known.
+    /// Returns the current revision of the ReleasePin or workload; None if it is not known.
     fn current(&self) -> Option<&Revision<Pinned>> {
         self.known()?.current().ok()
     }
@@ -234,7 +235,6 @@ impl History {
         self.selected = row;
     }
 
-    /// Handles an action on the list of revisions.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let page = usize::from(turn.size.1).saturating_sub(12).max(1);
         let at = self.position();
@@ -304,7 +304,8 @@ impl History {
         Handled::Yes
     }
 
-    /// Marks the selected revision, or removes its mark. A third mark removes the oldest mark.
+    /// Marks the selected revision, or removes its mark. At most two revisions are marked, so a third mark replaces
+    /// the oldest.
     fn mark(&mut self, turn: &mut Turn<'_>) {
         let Some(number) = self.revision().map(|revision| revision.number) else {
             return turn.say(
@@ -354,8 +355,8 @@ impl History {
         })
     }
 
-    /// Plans a rollback to the selected revision. If this is the current revision, plans a rollback
-    /// to the last good revision.
+    /// Opens a plan for a rollback to the selected revision. If this is the current revision, plans a rollback to the
+    /// last good revision instead.
     fn roll_back(&self, turn: &mut Turn<'_>) -> Handled {
         let to = match (self.row(), self.current()) {
             (Some(Row::Known(revision)), Some(current)) if revision.number != current.number => {
@@ -379,7 +380,7 @@ impl History {
     }
 }
 
-/// Returns the facts of a row that the filter checks.
+/// Returns the facts of a revision's row that the filter checks.
 fn facts(row: &Row<Pinned>) -> Facts {
     let Row::Known(revision) = row else {
         return Facts::of_texts([missing(row).as_str()]);
@@ -401,7 +402,7 @@ fn facts(row: &Row<Pinned>) -> Facts {
     Facts::of_texts(texts.into_iter().flatten())
 }
 
-/// Returns the revision number of a row; for a gap, its last number.
+/// Returns the revision number of a row. For a gap, returns the last number that is missing there.
 fn number(row: &Row<Pinned>) -> i64 {
     match row {
         Row::Known(revision) => revision.number,

@@ -36,12 +36,12 @@ use crate::widgets::table::{self, MARGIN, Window};
 pub struct State {
     kind: Kind,
     roster: RowSet,
-    /// Whether the screen shows the second set of columns.
+    /// Whether the screen shows the second set of columns instead of the first.
     other: bool,
-    /// The time of the last event. Holds may have expired since then.
+    /// The time of the last event. If holds have expired since then, their rows must be updated.
     now: Timestamp,
-    /// The position of the first row in the last frame. The window scrolls only if the selected row
-    /// is outside.
+    /// The position of the first visible row in the last frame. Drawing starts there again, because the window must
+    /// not scroll while the selected row is visible.
     first: Cell<usize>,
 }
 
@@ -52,8 +52,8 @@ impl std::fmt::Debug for State {
 }
 
 impl State {
-    /// Opens the list of a kind. The cursor starts on the object that was selected on the previous
-    /// screen.
+    /// Opens the list of the objects of a kind. If the previous screen had one of these objects selected, the cursor
+    /// starts on it.
     pub fn open(
         kind: Kind,
         subject: &Subject,
@@ -111,7 +111,7 @@ impl State {
         &self.roster
     }
 
-    /// Returns the position of the first row in the last frame.
+    /// Returns the position of the first visible row in the last frame.
     pub fn first(&self) -> usize {
         self.first.get()
     }
@@ -120,7 +120,7 @@ impl State {
         &mut self.roster
     }
 
-    /// Selects an object; returns false if its row is not shown.
+    /// Selects an object; returns false if the row of the object is not shown.
     pub fn select(&mut self, key: &Key) -> bool {
         self.roster.select(key)
     }
@@ -192,7 +192,7 @@ impl State {
         }
         Subject {
             components,
-            // Marked rows of different environments have no common environment.
+            // If the marked rows belong to different environments, the selection has no environment.
             environment: match environments.as_slice() {
                 [one] => Some(one.clone()),
                 _ => None,
@@ -204,7 +204,7 @@ impl State {
         }
     }
 
-    /// Returns the object in the selected row.
+    /// Returns the object in the selected row; None if no row is selected.
     fn object(&self) -> Option<Object> {
         let name = self.roster.selected()?.name.to_string();
         match self.kind {
@@ -313,8 +313,8 @@ impl State {
         Handled::Yes
     }
 
-    /// Plans to deploy the selected release into a first environment, or to roll an environment
-    /// back to it.
+    /// Plans to deploy the selected release into an environment at the start of the pipeline, or to roll an
+    /// environment back to the release.
     fn bring(&self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let Some(release) = self
             .roster
@@ -477,7 +477,7 @@ impl State {
     }
 }
 
-/// Describes the mark of a release: the verdict, the user who gave it, and the note. None if the
+/// Describes the mark of a release: the verdict (good or bad), the user who gave it, and the note. None if the
 /// release has no mark.
 pub(super) fn opinion(
     row: &crate::subjects::release_pin::rows::ReleaseRow,

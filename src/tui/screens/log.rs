@@ -1,5 +1,5 @@
-//! The command log: each action of the session, as command lines of bowline and kubectl that do the
-//! same.
+//! The command log: each action of this session, as command lines of bowline and kubectl that do the same as the
+//! action.
 
 use super::{Handled, Scene};
 use crate::action::Action;
@@ -19,8 +19,8 @@ const COLUMNS: &[Column] = &[
     Column::new("RESULT", 12, 60),
 ];
 
-/// The state of the log screen. The selected entry is counted from the oldest, so new entries do
-/// not move it.
+/// The state of the log screen. It stores the selected entry as a number counted from the oldest entry, so new
+/// entries do not move the selection.
 #[derive(Debug, Default)]
 pub struct State {
     at: usize,
@@ -44,7 +44,7 @@ impl State {
         self.filter = filter;
     }
 
-    /// Returns the indexes of the entries that match the filter, the newest first.
+    /// Returns the indexes of the log entries that match the filter, the newest first.
     fn shown(&self, log: &[Logged]) -> Vec<usize> {
         let matcher = Matcher::new(&self.filter, &[]);
         let keeps = |logged: &Logged| {
@@ -58,7 +58,7 @@ impl State {
             .collect()
     }
 
-    /// Returns the position of the selected entry in `shown`.
+    /// Returns the position of the selected log entry in `shown`.
     fn position(&self, shown: &[usize]) -> usize {
         let at = shown.iter().position(|at| *at <= self.at);
         at.unwrap_or(shown.len().saturating_sub(1))
@@ -150,7 +150,7 @@ impl State {
     }
 }
 
-/// Draws the full command lines of one entry.
+/// Draws the full command lines of one log entry.
 fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, logged: &Logged) {
     let (bowline, kubectl) = (scene.keys(Action::Copy), scene.keys(Action::CopyCommand));
     let words = format!("{bowline} copies the bowline command, {kubectl} the kubectl command");

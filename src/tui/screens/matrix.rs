@@ -1,7 +1,8 @@
-//! The matrix: one row per component or workload, one cell per environment, and a pane that
-//! describes the selected cell.
+//! The matrix: one row per component or workload, one cell per environment, and a pane that describes the selected
+//! cell.
 //!
-//! A healthy fleet shows few colours. The cursor starts on the worst cell in production.
+//! If all components are healthy, the matrix shows few colours, so that a fault stands out. The cursor starts on the
+//! worst cell in production.
 
 pub(super) mod pane;
 mod travel;
@@ -42,30 +43,29 @@ pub struct State {
     roster: Option<RowSet>,
     /// The index of the column under the cursor.
     column: usize,
-    /// The first visible row (`first`) and column (`left`) of the last frame. The window scrolls
-    /// only if the cursor is outside.
+    /// The first visible row (`first`) and column (`left`) of the last frame. Drawing starts there again, because the
+    /// window must not scroll while the cursor is visible.
     first: Cell<usize>,
     left: Cell<usize>,
-    /// Whether the pane is closed.
+    /// Whether the user has closed the pane below the matrix.
     closed: bool,
-    /// Whether the cursor has found its start position, on the worst cell.
+    /// Whether the cursor has reached its start position: the worst cell after all lists are loaded.
     placed: bool,
-    /// The cache of the changes that made releases effective, or of the errors from reading them.
+    /// The cache of the changes that made releases effective, or of the errors from reading these changes.
     made: HashMap<Effective, Result<Made, String>>,
-    /// The open request for the change that made a release effective.
+    /// The running request for the change that made a release effective; None if no request is running.
     asking: Option<(Ticket, Effective)>,
-    /// The ReleasePins that changed recently, each with the time of the change. Their cells are
-    /// highlighted.
+    /// The ReleasePins that changed recently, each with the time of its change. The matrix highlights their cells.
     recent: HashMap<Key, Timestamp>,
-    /// The last known generation of each ReleasePin.
+    /// The last known generation of each ReleasePin, to detect changes.
     generations: HashMap<Key, i64>,
     /// The displayed past time; None for the live matrix.
     travel: Option<travel::Travel>,
     reading: Option<travel::Reading>,
 }
 
-/// The effective release of a ReleasePin, as the key of the cache. `uid` and `generation` belong to
-/// the ReleasePin; `owned` says whether a GitOps tool owns it.
+/// A release that is effective for a ReleasePin; the key of the cache. `uid` and `generation` are those of the
+/// ReleasePin; `owned` says whether a GitOps tool owns the ReleasePin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Effective {
     uid: Box<str>,
@@ -103,12 +103,12 @@ impl State {
         self.closed
     }
 
-    /// Returns the rows; None before the first update of the screen.
+    /// Returns the row set of the matrix; None before the first update of the screen.
     pub fn roster(&self) -> Option<&RowSet> {
         self.roster.as_ref()
     }
 
-    /// Returns the position of the first row in the last frame.
+    /// Returns the position of the first visible row in the last frame.
     pub fn first(&self) -> usize {
         self.first.get()
     }
@@ -152,13 +152,13 @@ impl State {
         })
     }
 
-    /// Returns the environment of the column under the cursor.
+    /// Returns the environment of the column under the cursor; None if the matrix has no columns.
     fn environment(&self) -> Option<Arc<str>> {
         let columns = self.roster.as_ref()?.columns();
         columns.names().get(self.column).cloned()
     }
 
-    /// Moves the cursor back to its environment after the columns changed.
+    /// Moves the cursor back to the column of this environment after the columns changed.
     fn keep_column(&mut self, environment: Option<Arc<str>>) {
         let Some(roster) = &self.roster else {
             return;
@@ -169,7 +169,8 @@ impl State {
         self.column = found.unwrap_or(self.column).min(last);
     }
 
-    /// Moves the cursor to a cell; returns false if its row is not shown.
+    /// Moves the cursor to the cell of a component and an environment; returns false if the component's row is not
+    /// shown.
     pub fn select(&mut self, component: &Key, environment: Option<&str>) -> bool {
         let Some(roster) = &mut self.roster else {
             return false;
@@ -236,7 +237,7 @@ impl State {
         self.ask_cause(turn, false);
     }
 
-    /// Removes the changed ReleasePins with an unknown cause from the cache, because a controller
+    /// Removes the changed ReleasePins from the cache if the cause of their release is unknown, because a controller
     /// may now have written the missing audit entries.
     fn forget_unknown_causes(&mut self, touched: &[Touched], world: &World) {
         let pins = touched
@@ -250,8 +251,8 @@ impl State {
             .retain(|of, made| is_known(made) || !uids.contains(&*of.uid));
     }
 
-    /// Moves the cursor to the worst cell, preferably in production. Until all data is loaded, each
-    /// change repeats this.
+    /// Moves the cursor to the worst cell: in production if there is a fault, or else anywhere. Each change of the
+    /// read model repeats this until all lists are loaded.
     fn place_cursor(&mut self, world: &World) {
         let Some(roster) = &mut self.roster else {
             return;
@@ -260,12 +261,11 @@ impl State {
             roster.select(&component);
             self.column = column;
         }
-        // Before all lists are loaded, a worse cell may still arrive.
+        // Before all lists are loaded, a worse cell may still appear.
         self.placed = world.are_known(&READ_BY_CHANGES) && roster.selected().is_some();
     }
 
-    /// Highlights the cells whose ReleasePins changed, and shows a notice if another user changed
-    /// them.
+    /// Highlights the cells whose ReleasePins changed. Shows a notice if another user changed them.
     fn notice(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         for one in touched {
             let Some(key) = one
@@ -280,8 +280,8 @@ impl State {
                 continue;
             };
             let before = self.generations.insert(key.clone(), pin.generation);
-            // This is the first event for this ReleasePin. Its generation is a recent change if no
-            // controller has observed it yet.
+            // If this is the first event for the ReleasePin, treat its generation as a new change only if no
+            // controller has observed the generation yet.
             let moved = match before {
                 Some(before) => before < pin.generation,
                 None => pin.observed != Some(pin.generation),
@@ -312,8 +312,8 @@ impl State {
         self.ask_cause(turn, false);
     }
 
-    /// Requests the change that made the release under the cursor effective, unless it is in the
-    /// cache. `again` also repeats a request that failed.
+    /// Requests the change that made the release under the cursor effective, unless the cache contains it. If `again`
+    /// is true, also repeats a request that failed.
     fn ask_cause(&mut self, turn: &mut Turn<'_>, again: bool) {
         let here = self.travel.is_none() && !self.closed;
         let Some(place) = self.place().filter(|_| here) else {
@@ -350,13 +350,13 @@ impl State {
         let answer = match (answer, self.asking.take()) {
             (Answer::Revisions(revisions), Some((asked, of))) if asked == ticket => {
                 let made = match revisions {
-                    // The revisions are newer than the read model. The watch will deliver the new
-                    // generation, and then the matrix repeats the request.
+                    // The answer describes a newer generation than the read model. The watch will deliver this
+                    // generation, and then the matrix sends the request again.
                     Ok(revisions) if revisions.current != of.generation => return None,
                     Ok(revisions) => Ok(revisions.made(&of.release, turn.now, of.owned)),
                     Err(why) => Err(why),
                 };
-                // Limit the cache, because a long session visits many cells.
+                // Limit the size of the cache, because the user visits many cells in a long session.
                 if self.made.len() > 1_000 {
                     self.made.clear();
                 }
@@ -450,7 +450,7 @@ impl State {
         Handled::Yes
     }
 
-    /// Copies the release under the cursor, or the command line that shows the row.
+    /// Copies the release under the cursor, or the command line that shows the selected row.
     fn copy(&self, action: Action, turn: &mut Turn<'_>) {
         let Some(place) = self.place() else {
             return turn.say(Level::Warning, "select a component first");
@@ -465,8 +465,8 @@ impl State {
                 turn.target_info.aimed(match &self.travel {
                     None if place.component.contains('/') => format!("bowline history {name}"),
                     None => format!("bowline status {name}"),
-                    // No command shows the matrix at a past time, so copy the one that shows the
-                    // history of the cell.
+                    // No command shows the matrix at a past time, so copy the command that shows the history of the
+                    // cell.
                     Some(_) => {
                         let environment = quoted(&place.environment);
                         format!("bowline history {name} --environment {environment}")
@@ -493,7 +493,7 @@ impl State {
         turn.effects.push(Effect::Copy(text));
     }
 
-    /// Moves the cursor to a column with a fault, unless its column already has a fault.
+    /// Moves the cursor to a cell with a fault in its row, unless the cell under the cursor already has a fault.
     fn go_to_fault(&mut self, turn: &Turn<'_>) {
         let Some((roster, component)) = self
             .roster

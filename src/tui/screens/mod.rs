@@ -1,7 +1,7 @@
 //! The screens. Each screen has a state, handles actions, and draws itself.
 //!
-//! A screen reads the read model and the answers to its requests, and sends requests to the model
-//! through its [`Turn`]. A screen uses another screen only to open it.
+//! A screen reads the read model, and sends requests to the model through its [`Turn`]. The model passes the answers
+//! back to the screen. A screen uses another screen only to open it.
 
 pub mod audit;
 pub mod collect;
@@ -37,19 +37,18 @@ use crate::api::openchoreo::release::Verdict;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, World};
 
-/// An open screen with its state. Each method calls the method of the same name of the screen's
-/// state.
+/// An open screen with its state. Each method of this type calls the method of the same name of the state.
 #[derive(Debug)]
 pub enum Screen {
     /// The matrix of components and environments.
     Matrix(Box<matrix::State>),
-    /// The plan of an action, and its confirmation.
+    /// The plan for a command, and its confirmation.
     Plan(Box<plan::State>),
     /// A list of releases, ReleasePins or snapshots.
     List(Box<list::State>),
     /// One object as YAML.
     Describe(Box<describe::State>),
-    /// The releases and snapshots that gc can delete.
+    /// The releases and snapshots, and whether gc can delete them.
     Collect(Box<collect::State>),
     Audit(Box<audit::State>),
     /// One audit entry.
@@ -74,12 +73,12 @@ pub enum Screen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handled {
     Yes,
-    /// The screen ignored the input, so the model handles it for the whole program.
+    /// The screen ignored the input, so the model handles it as on every other screen.
     No,
 }
 
 impl Screen {
-    /// Returns the title of the screen in the path of open screens.
+    /// Returns the title of the screen for the line with the titles of all open screens.
     pub fn title(&self) -> String {
         match self {
             Self::Matrix(state) => state.title(),
@@ -106,7 +105,8 @@ impl Screen {
             Self::Matrix(_) => &[Mode::Matrix, Mode::List, Mode::Global],
             Self::Plan(state) => state.modes(),
             Self::Describe(_) => &[Mode::Diff, Mode::List, Mode::Global],
-            // Keys that type text come first. All other keys do the same as on every screen.
+            // Keys that type text come first, because they extend the search. All other keys do the same as on every
+            // screen.
             Self::Help(_) => &[Mode::Text, Mode::Global],
             Self::Diff(_) => &[Mode::Diff, Mode::Global],
             Self::List(_)
@@ -122,8 +122,8 @@ impl Screen {
         }
     }
 
-    /// Returns whether an action of the screen's modes has no effect on this screen. The help then
-    /// omits it.
+    /// Returns whether an action of the screen's modes has no effect on this screen, so that the help omits the
+    /// action.
     pub fn lacks(&self, action: Action) -> bool {
         match action {
             Action::Columns => !matches!(self, Self::List(_)),
@@ -131,11 +131,10 @@ impl Screen {
         }
     }
 
-    /// Returns the actions and their labels for the footer, the most important first.
+    /// Returns the actions that the footer shows, each with its label, the most important first.
     pub fn hints(&self) -> Cow<'static, [(Action, &'static str)]> {
         let hints: &'static [(Action, &'static str)] = match self {
-            // Plans are possible only in the present. So the footer of a past time lists only keys
-            // that show more of the past.
+            // A plan is possible only in the present, so the footer of a past time lists other keys.
             Self::Matrix(state) if state.as_of().is_some() => &[
                 (Action::StepBack, "previous change"),
                 (Action::StepForth, "next change"),
@@ -258,8 +257,8 @@ impl Screen {
         Cow::Borrowed(hints)
     }
 
-    /// Returns the totals (text and role) that the frame draws at the right of the open screens'
-    /// titles.
+    /// Returns the totals (text and role) of the screen. The frame draws them to the right of the titles of the open
+    /// screens.
     pub fn totals(&self, scene: &Scene<'_>) -> Vec<(String, Role)> {
         match self {
             Self::Matrix(state) => state.totals(),
@@ -292,12 +291,12 @@ impl Screen {
         }
     }
 
-    /// Returns whether the filter searches only text, because the rows have no cells.
+    /// Returns whether the filter accepts only words and regular expressions, because the rows have no cells.
     pub fn filters_text(&self) -> bool {
         !matches!(self, Self::Matrix(_) | Self::List(_))
     }
 
-    /// Sets the filter of the rows; ignored if the screen has no filter.
+    /// Sets the filter of the rows. Does nothing if the screen has no filter.
     pub fn set_filter(&mut self, filter: Filter) {
         match self {
             Self::Matrix(state) => {
@@ -336,8 +335,8 @@ impl Screen {
         }
     }
 
-    /// Returns the comparison that the diff key makes for the selected row; None if the screen has
-    /// no comparison of its own.
+    /// Returns the comparison that the diff key makes for the selected audit entry. None on other screens, or if the
+    /// entry has no revisions to compare.
     pub fn comparison(&self) -> Option<Comparison> {
         match self {
             Self::Audit(state) => state.comparison(),
@@ -367,7 +366,7 @@ impl Screen {
         }
     }
 
-    /// Handles a key press that types text. The model calls this before the keymap lookup.
+    /// Handles a key press that types text. The model calls this before it looks up the key in the keymap.
     pub fn key(&mut self, key: KeyEvent, turn: &mut Turn<'_>) -> Handled {
         match self {
             Self::Plan(state) => state.key(key, turn),
@@ -376,7 +375,7 @@ impl Screen {
         }
     }
 
-    /// Inserts pasted text; ignored if the screen has no text field.
+    /// Inserts pasted text. Does nothing if the screen has no text field.
     pub fn paste(&mut self, text: &str) -> Handled {
         match self {
             Self::Plan(state) => state.paste(text),
@@ -385,7 +384,7 @@ impl Screen {
         }
     }
 
-    /// Handles the answer to a request. Returns the answer if another screen requested it.
+    /// Handles the answer to a request of this screen. Returns the answer unchanged if another screen requested it.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -406,7 +405,7 @@ impl Screen {
         }
     }
 
-    /// Updates the screen after these objects changed. An empty slice means that everything may
+    /// Updates the screen after these objects of the read model changed. An empty slice means that every object may
     /// have changed.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         match self {
@@ -483,7 +482,7 @@ impl Screen {
     }
 }
 
-/// The label after the name of a release that is marked bad, in all lists.
+/// The label that all lists show after the name of a release that is marked bad.
 pub(crate) const BAD: &str = "bad";
 
 /// Returns whether a release is marked bad.
@@ -499,14 +498,13 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Returns the keys that run an action on the front screen, for a message.
+    /// Returns the keys that run an action on the front screen, as text for a message.
     pub fn keys(&self, action: Action) -> String {
         let modes = self.model.front().modes();
         self.model.look.keymap.keys_or_word(modes, action)
     }
 
-    /// Returns the message for a list whose rows are all hidden, with the key that removes the
-    /// filter.
+    /// Returns the message that the filter hides all rows, with the key that removes the filter.
     pub fn no_match(&self) -> String {
         let keys = self.keys(Action::Back);
         format!("no row matches the filter; {keys} clears it")

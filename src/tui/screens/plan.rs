@@ -1,9 +1,8 @@
-//! The plan screen: the changes of a plan, object by object, and the confirmation; afterwards the
-//! outcome.
+//! The plan screen: the changes of a plan, object by object, and the confirmation; afterwards the outcome.
 //!
-//! The screen opens at once. Until the terminal has shown the plan, it accepts only keys that leave
-//! the screen. After the plan is applied, the screen follows the rollouts; if the user leaves it,
-//! they continue as a task.
+//! The screen opens at once. Until the terminal has shown the plan, it accepts only keys that leave the screen. After
+//! bowline has applied the plan, the screen follows the rollouts. If the user leaves the screen, a task follows them
+//! instead.
 
 mod changes;
 mod facts;
@@ -47,31 +46,31 @@ use crate::tasks::{self, Task};
 pub struct State {
     /// The command that the plan executes.
     pub command: Command,
-    /// The ticket of the requests for this plan.
+    /// The ticket of the requests for this plan, so that the screen can recognize the answers.
     pub ticket: Ticket,
-    /// The time of the latest request for the plan.
+    /// The time at which the screen last requested the plan.
     pub opened: Timestamp,
     pub stage: Stage,
-    /// The number of lines by which the user has scrolled the changes.
+    /// The number of lines that the user has scrolled down in the changes.
     pub scroll: usize,
-    /// The input that was ignored because it came before the terminal showed the plan.
+    /// The number of key presses and pastes that were ignored because the terminal had not shown the plan yet.
     pub dropped: Dropped,
     /// Whether the terminal has shown the plan.
     drawn: bool,
     /// Whether the terminal has shown the diffs of the plan.
     shown: bool,
-    /// For each fact that no longer holds: a text that says what changed, and who changed it.
+    /// One text for each fact of the plan that is no longer true: what changed, and who changed it.
     pub stale: Vec<String>,
-    /// The time of the last check of the facts of a garbage collection. Each check reads every
-    /// release.
+    /// The time of the last check of the facts of a garbage collection; None before the first check. Such checks need
+    /// pauses, because each reads every release.
     checked: Option<Timestamp>,
-    /// Whether another check of the facts is due after a pause.
+    /// Whether the facts must be checked again after the pause.
     late: bool,
-    /// The text that the user had typed before the plan was made again.
+    /// The text that the user had typed before the plan was made again, so that it is not lost.
     typed: String,
-    /// The reason that the user gave; None without a reason.
+    /// The reason that the user gave for the action; None if the user gave no reason.
     pub reason: Option<String>,
-    /// The files that the plan changes; None if the target is a server.
+    /// The files that the plan changes in the repository; None if the target is a server.
     pub files: Option<Arc<Proposal>>,
 }
 
@@ -80,24 +79,24 @@ pub struct State {
 pub enum Stage {
     /// bowline is making the plan.
     Planning,
-    /// bowline made no plan; the value has the reasons.
+    /// bowline made no plan. The value contains the reasons and hints.
     Refused(Refused),
-    /// The plan waits for its confirmation.
+    /// The plan is ready, and waits for the confirmation of the user.
     Asking(Box<PlannedCommand>, Shown, Box<ConfirmationLine>),
     /// bowline is applying the plan.
     Applying(Box<PlannedCommand>, Shown),
-    /// bowline has applied the plan.
+    /// bowline has tried to apply the plan. The outcome says for each change whether it succeeded.
     Applied(Box<PlannedCommand>, Shown, Outcome),
 }
 
-/// The diffs of a plan in its environments.
+/// The diffs that the plan causes in its environments, or their state.
 #[derive(Debug)]
 pub enum Shown {
-    /// bowline is rendering the manifests.
+    /// bowline is rendering the manifests for the diffs.
     Rendering,
-    /// The diff of each change, in the order of the plan; None if a change makes no difference.
+    /// The diff of each change of the plan, in the order of the changes; None if a change makes no difference.
     Diffs(Vec<Option<Diff>>),
-    /// bowline cannot render the manifests, so the plan cannot be applied. The text is the error.
+    /// bowline cannot render the manifests, so the user cannot apply the plan. The text is the error.
     Failed(String),
 }
 
@@ -128,7 +127,7 @@ impl State {
         }
     }
 
-    /// Returns the input that the confirmation requires; None if the plan does not wait for a
+    /// Returns the input that the plan requires as its confirmation; None if the plan does not wait for a
     /// confirmation.
     #[cfg(test)]
     pub fn needed(&self) -> Option<&Confirmation> {
@@ -161,8 +160,8 @@ impl State {
         }
     }
 
-    /// Handles a key press before the keymap lookup: types it into the confirmation, or ignores it
-    /// because the plan is not shown yet.
+    /// Handles a key press before the model looks it up in the keymap. Types it into the confirmation, or ignores it
+    /// because the terminal has not shown the plan yet.
     pub fn key(&mut self, key: KeyEvent, turn: &mut Turn<'_>) -> Handled {
         if self.is_early() {
             return self.drop_key(key, turn);
@@ -214,7 +213,7 @@ impl State {
                 turn.say(Level::Info, words);
                 return Handled::Yes;
             }
-            // Before the terminal has shown the plan, even the mouse wheel is ignored.
+            // Before the terminal has shown the plan, the screen ignores even the mouse wheel.
             return match self.is_early() && !keys::leaves(action) {
                 true => Handled::Yes,
                 false => Handled::No,
@@ -242,8 +241,8 @@ impl State {
             Action::Apply => self.confirm(turn),
             Action::Confirm | Action::Open => match &mut self.stage {
                 Stage::Asking(_, _, confirmation) => {
-                    // The default button is Cancel. The plan is applied only after typed text, or
-                    // with the Apply button in focus.
+                    // Enter applies the plan only if the user types text or has moved the focus to the Apply button,
+                    // because the default button is Cancel.
                     match confirmation.takes_text() || confirmation.apply {
                         true => self.confirm(turn),
                         false => self.leave(turn),
@@ -292,7 +291,8 @@ impl State {
         }
     }
 
-    /// Closes the editor if it is open, otherwise the screen. An applied plan continues as a task.
+    /// Closes the multi-line editor if it is open, otherwise the screen. If the screen of an applied plan closes, a
+    /// task follows the rollouts.
     fn leave(&mut self, turn: &mut Turn<'_>) {
         if let Stage::Asking(_, _, confirmation) = &mut self.stage
             && confirmation.editor
@@ -306,8 +306,8 @@ impl State {
         turn.requests.push(ScreenRequest::Close);
     }
 
-    /// Returns the reason of the confirmed plan, or the valid reason that the user has typed so
-    /// far.
+    /// Returns the reason with which the user confirmed the plan. Before the confirmation, returns the reason typed
+    /// so far, if it is valid.
     fn typed_reason(&self) -> Option<String> {
         match &self.stage {
             Stage::Asking(_, _, confirmation) => {
@@ -365,7 +365,7 @@ impl State {
         turn.open(Screen::Diff(Box::new(opened)));
     }
 
-    /// Opens the plan that undoes the applied plan.
+    /// Opens a new plan that undoes the applied plan.
     fn undo(&mut self, turn: &mut Turn<'_>) {
         let Stage::Applied(prepared, _, outcome) = &self.stage else {
             return;
@@ -382,8 +382,8 @@ impl State {
         turn.requests.push(ScreenRequest::Plan(command));
     }
 
-    /// Opens the plan for an action that a hint of a refusal names. The refused plan stays open
-    /// below, so that the user can make it again. Returns false if no hint names the action.
+    /// Opens the plan for an action that a hint names. The refused plan stays open below, so that the user can make
+    /// it again. Returns false if no hint names the action.
     fn remedies(&self, action: Action, turn: &mut Turn<'_>) -> bool {
         let Stage::Refused(refused) = &self.stage else {
             return false;
@@ -400,8 +400,8 @@ impl State {
         true
     }
 
-    /// Returns the cell whose revision the user has to choose, because its last good revision is
-    /// unknown. None if a choice does not help.
+    /// Returns the cell for which the user has to choose a revision, because bowline knows no last good revision.
+    /// None if choosing a revision would not help.
     fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<CellKey> {
         let Command::Change(planner::ActionRequest::Rollback {
             component,
@@ -414,17 +414,18 @@ impl State {
         };
         let key = Key::new(&turn.target_info.namespace, component);
         let pin = turn.world.pin_of(&key, environment)?;
-        // If there is only one revision, the user has nothing to choose.
+        // If the ReleasePin has only one revision, the user has nothing to choose.
         let chooses = refused.chooses_revision && pin.generation > 1;
         chooses.then(|| CellKey::new(component, environment))
     }
 
-    /// Returns the reason why the plan cannot be applied, whatever the user types; None if it can.
+    /// Returns the reason why the plan cannot be applied, whatever the user types. None if nothing but the
+    /// confirmation is missing.
     fn obstacle(&self, sight: &page::PageInputs<'_>) -> Option<String> {
         let Stage::Asking(prepared, shown, confirmation) = &self.stage else {
             return None;
         };
-        // The typed confirmation of a plan on a protected context allows the writes of this plan.
+        // On a protected context, the typed confirmation of a plan allows the writes of this plan.
         let unwritable = match sight.target_info.protected {
             true => None,
             false => sight.target_info.unwritable(sight.now),
@@ -537,7 +538,7 @@ impl State {
             Answer::Shown(rendered) => {
                 self.shown = false;
                 if let Stage::Asking(prepared, shown, confirmation) = &mut self.stage {
-                    // The message may say that the diffs are not ready yet.
+                    // The old message may say that the diffs are not ready, which is no longer true.
                     confirmation.complaint = None;
                     match rendered {
                         Ok(previews) => {

@@ -1,6 +1,6 @@
 //! The revisions screen: a list of revisions with release, time, user, reason and outcome.
 //!
-//! The user can compare two marked revisions, and roll back to any revision.
+//! The user can compare two marked revisions, and can roll back to any revision.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ const DETAIL: u16 = 8;
 pub struct State {
     history: History,
     closed: bool,
-    /// The past time from which the user opened the screen, and the revision at that time. None if
-    /// the user opened it from the present.
+    /// If the user opened this screen from a matrix at a past time: that time, and the current revision then.
+    /// Otherwise None.
     past: Option<(Timestamp, i64)>,
 }
 
 impl State {
-    /// Opens the revisions of a cell, and requests them.
+    /// Opens the screen for a cell, and requests its revisions.
     pub fn open(place: CellKey, turn: &mut Turn<'_>) -> Self {
         Self {
             history: History::open(place, turn),
@@ -38,7 +38,7 @@ impl State {
         }
     }
 
-    /// Selects the revision that was current at a past time, and shows this time above the list.
+    /// Selects the revision that was current at a past time, and shows that time above the list.
     pub fn at_past(mut self, at: Timestamp, revision: i64) -> Self {
         self.history.select_revision(revision);
         self.past = Some((at, revision));

@@ -35,7 +35,7 @@ pub struct State {
     start: Timestamp,
     ticket: Ticket,
     found: Option<Result<Vec<Suspect>, String>>,
-    /// The position of the selected change among the changes that match the filter.
+    /// The position of the selected change in the list of changes that match the filter.
     selected: usize,
     filter: Filter,
 }
@@ -53,7 +53,8 @@ impl State {
         }
     }
 
-    /// Handles the audit trail: finds and ranks the changes around the start of the incident.
+    /// Handles the audit trail: finds the changes around the start of the incident, and puts them in the order in
+    /// which the screen lists them.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -158,7 +159,7 @@ impl State {
         if suspects.is_empty() {
             return;
         }
-        // Show the full text of the selected change above the table, because the table may cut it.
+        // The table may cut the text of the selected change, so show the full text above the table.
         let mut top = 1;
         if let Some(selected) = suspects.get(self.selected) {
             let happened = what(selected, scene.world, sheet.glyphs.arrow);
@@ -172,7 +173,7 @@ impl State {
         let height = sheet.height().saturating_sub(top);
         let seen = usize::from(height.saturating_sub(1));
         let before = suspects.iter().filter(|suspect| !suspect.is_after).count();
-        // The row with a title between the two groups.
+        // A row with a title separates the changes before the start of the incident from those after it.
         let has_title = before < suspects.len();
         let row_of = |number: usize| number + usize::from(has_title && number >= before);
         let rows = suspects.len() + usize::from(has_title);
@@ -209,7 +210,7 @@ impl State {
     }
 }
 
-/// Returns the cell that describes a change. It has a label if the release is marked bad.
+/// Returns the table cell that describes a change. If the release of the change is marked bad, the cell has a label.
 fn happened(suspect: &Suspect, world: &World, arrow: &str) -> Cell {
     let mut words = cell(what(suspect, world, arrow), role(suspect));
     let release = match &suspect.what {
@@ -240,7 +241,7 @@ fn facts(suspect: &Suspect) -> Facts {
     Facts::of_texts(texts)
 }
 
-/// Describes a change in a few words.
+/// Describes a change of the list in a few words.
 fn what(suspect: &Suspect, world: &World, arrow: &str) -> String {
     let label = |release: &str| matrix::label(world, &suspect.component, release).to_owned();
     match &suspect.what {

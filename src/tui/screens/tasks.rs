@@ -37,7 +37,7 @@ impl State {
         state
     }
 
-    /// Selects a task by its position; the newest task has position 0.
+    /// Selects a task by its position in the list; the newest task has position 0.
     fn select(&mut self, tasks: &[Task], number: usize) {
         let number = number.min(tasks.len().saturating_sub(1));
         let task = tasks.iter().rev().nth(number);

@@ -1,4 +1,4 @@
-//! Tests of the list, audit and log screens: their look and their keys.
+//! Tests of the list, audit and log screens: their drawn rows and their keys.
 
 mod contexts;
 mod data;
@@ -29,7 +29,7 @@ fn still() -> SnapshotTest {
     SnapshotTest::of(shop())
 }
 
-/// Returns the command of the plan in front.
+/// Returns the command of the plan that is the front screen.
 fn ordered(still: &SnapshotTest) -> &Command {
     match still.model.front() {
         Screen::Plan(state) => &state.command,
@@ -305,8 +305,7 @@ fn actions_work_on_what_a_list_has_selected() {
     assert!(
         matches!(ordered(&marked), Command::Mark(mark) if mark.release == "checkout-service-v1.2.3")
     );
-    // The user can deploy a release, or roll an environment back to it where another release is
-    // effective.
+    // D deploys the selected release. R rolls an environment back to it, if another release is effective there.
     let deployed = still().keys("g r D");
     assert!(matches!(
         ordered(&deployed),
@@ -320,7 +319,7 @@ fn actions_work_on_what_a_list_has_selected() {
         Command::Change(planner::ActionRequest::Rollback { environment, to: Target::Release(release), .. })
             if environment == "production" && release == "checkout-service-v1.2.1"
     ));
-    // With marked rows, an action applies to several components.
+    // If several rows are marked, one action applies to all their components.
     let set = still()
         .keys("g p /")
         .keys("\"env:staging\"")
@@ -403,7 +402,7 @@ fn tasks_say_how_far_they_are() {
         .shows("is writing")
         .shows("3 removed")
         .golden("tasks");
-    // A write that is cancelled stops between two objects.
+    // A task that is cancelled while it writes stops between two objects.
     let stopped = tasks().keys("ctrl-c");
     assert!(matches!(stopped.effects.last(), Some(Effect::Cancel(904))));
     // The tasks screen can undo a finished task.
@@ -452,13 +451,13 @@ fn help_lists_the_keys_narrows_and_runs() {
         ordered(&plan),
         Command::Change(planner::ActionRequest::Rollback { .. })
     ));
-    // A command opens in the command prompt, because it may need arguments.
+    // Choosing a command in the help opens the command prompt with it, because the command may need arguments.
     still()
         .keys("?")
         .keys("\":theme\"")
         .keys("enter")
         .shows(":theme");
-    // If a list is in front, the help shows the keys of lists.
+    // If the user opens the help from a list, the help shows the keys of lists.
     still()
         .keys("g r ?")
         .shows("of the releases screen")
@@ -497,7 +496,8 @@ fn protect(model: &mut Model) {
 
 #[test]
 fn only_what_is_protected_is_armed() {
-    // Each case: read-only, protected, the command, the duration for which bowline allows writes.
+    // Each case: whether the context is read-only, whether it is protected, the typed command, and the duration for
+    // which bowline then allows writes.
     for (readonly, protected, line, armed) in [
         (false, false, "write 15m", None),
         (true, false, "write 15m", None),

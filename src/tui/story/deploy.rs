@@ -1,4 +1,4 @@
-//! Deployments into the first environments of the pipeline.
+//! Deployments into the environments at the start of the pipeline.
 
 use kube::api::{Api, DeleteParams};
 use serde_json::json;
@@ -22,7 +22,8 @@ async fn a_release_of_the_definitions_is_made_and_deployed_where_the_pipeline_be
     assert!(story.release(&name).await.is_some());
     settled(&story.client, "cart", "dev", json!(null)).await;
     story.shows("cart-dev became ready with").await;
-    // Deploying unchanged definitions again changes nothing.
+    // Opens the shop with two more releases, v4 and v5. No ReleasePin names them, and the retention protects only the
+    // newer one from gc.
     story.keys("esc D").shows("nothing would change").await;
 }
 
@@ -95,7 +96,7 @@ async fn a_deployment_goes_into_the_environment_under_the_cursor() {
         .shows("deploy  cart  into  staging, past the promotion path")
         .await;
     story.shows("--environment staging --skip-path").await;
-    // A deployment that skips promotion needs a reason.
+    // This deployment skips the promotion from the environment before, so it needs a reason.
     story.shows("type why").await;
     story.shows("shop/cart:v1").await;
     story.keys("enter").shows("Type a reason").await;

@@ -26,7 +26,7 @@ async fn a_hold_is_placed_refuses_a_promotion_and_is_lifted() {
     story.keys("U").shows("the hold of ana").await;
     story.shows("no object changes in the environment").await;
     story.keys("y").shows("revision 3").await;
-    // The refused plan is below, and bowline makes it again.
+    // The refused plan was open below, and bowline makes it again after esc.
     story.keys("esc").shows("U removes the hold").await;
     story.keys("ctrl-r").shows("data.image").await;
     assert!(story.pin("cart", "staging").await.spec.holds.is_empty());
@@ -115,7 +115,7 @@ async fn a_set_is_pinned_with_an_expiry_and_undone_as_one() {
         let holds = story.pin(component, "dev").await.spec.holds;
         assert!(holds.is_empty(), "{component}");
     }
-    // The marks are still set, so the same undo works from the matrix and reverses the first undo.
+    // The rows are still marked, so the same undo works from the matrix. It reverses the first undo.
     story
         .keys("esc Z")
         .shows("undo  2 components  in  dev")
@@ -128,7 +128,7 @@ async fn a_set_of_which_one_is_refused_is_not_begun() {
     story.keys("g g h h H enter").shows("a hold of ana").await;
     story.shows("no object changes in the environment").await;
     story.keys("y").shows("pinned cart in dev at cart-v3").await;
-    // ledger has no hold in dev, so there is nothing to undo.
+    // Nobody has pinned ledger in dev, so there is nothing to undo.
     story
         .keys("esc * Z")
         .shows("there is no earlier state")
@@ -151,7 +151,8 @@ async fn the_pane_names_who_promoted_the_release_and_not_who_holds_it() {
     story.shows("Held by tom").await;
     story.shows("promoted by ana").await;
     story.hides("by tom:").hides("edited by");
-    // An undo that only removes a hold does not replace ana as the user who promoted the release.
+    // ana is still shown as the user who promoted the release, because an undo that only removes a hold does not make
+    // a release effective.
     story.keys("U").shows("the hold of tom").await;
     story.shows("no object changes in the environment").await;
     story.keys("y").shows("revision 4").await;

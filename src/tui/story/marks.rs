@@ -30,7 +30,7 @@ async fn a_release_is_marked_bad_with_a_reason_and_absolved() {
         .keys("esc g r")
         .shows("bad, ana: leaks connections")
         .await;
-    // A release that is already marked bad cannot be marked bad again.
+    // The release is already marked bad, so it cannot be marked bad again.
     story.keys("/").types("v2").keys("enter B");
     story.shows("Already marked bad").await;
     story
@@ -70,7 +70,7 @@ async fn a_mark_that_somebody_set_meanwhile_stands() {
     story.shows("cart-v2 was marked good by tom").await;
     story.types("leaks").keys("enter");
     story.shows("out of date: ctrl-r plans again").await;
-    // The typed reason stays when bowline makes the plan again.
+    // The reason that the user typed stays when bowline makes the plan again.
     story.keys("ctrl-r").shows("from      marked good").await;
     story.shows("type why leaks").await;
 }

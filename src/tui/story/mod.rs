@@ -1,5 +1,4 @@
-//! Stories: tests that press keys and check the screen. They use an embedded store and the same
-//! runner as the program.
+//! Stories: tests that press keys and check the screen, with an embedded store and the real runner.
 //!
 //! A story waits until the screen shows the expected text. It never waits for a fixed time.
 
@@ -51,7 +50,7 @@ use crate::fixture;
 use crate::resolve::git::{Git, Settings};
 use crate::subjects::release_pin::READ_BY_GC;
 
-/// The time after which a waiting story fails.
+/// The time after which a story that waits for a text fails.
 const HANG: Duration = Duration::from_secs(60);
 
 /// A running UI with its embedded store.
@@ -69,20 +68,19 @@ pub struct Story {
     options: Options,
     environment: Environment,
     directory: TempDir,
-    /// The lock of a running controller. Without it, readers do not trust the status that the story
-    /// writes.
+    /// The lock that a running controller holds. Without the lock, readers ignore the status that the story writes,
+    /// because they think that no controller runs.
     _lock: Option<std::fs::File>,
 }
 
 impl Story {
-    /// Opens a UI on the shop: cart is at v3 in dev, at v2 in staging, and at v2 in prod, where v1
-    /// is the last good release; ledger is at v1 everywhere. No controller runs, so the story
-    /// writes the status of ReleasePins.
+    /// Opens a UI on the shop: cart is at v3 in dev, at v2 in staging, and at v2 in prod, where v1 is the last good
+    /// release; ledger is at v1 everywhere. No controller runs, so the story itself writes the status of ReleasePins.
     pub async fn shop() -> Self {
         Self::with(Options::default()).await
     }
 
-    /// Opens the shop, promotes cart to staging, and shows the applied plan.
+    /// Opens the shop, promotes cart to staging, and stays on the screen of the applied plan.
     pub async fn promoted() -> Self {
         let mut story = Self::shop().await;
         story.keys("g g h h P").shows("data.image").await;
@@ -93,7 +91,7 @@ impl Story {
         story
     }
 
-    /// Opens a store in which the kinds that the matrix reads are not installed.
+    /// Opens a UI on a store that has none of the kinds that the matrix reads.
     pub async fn without_kinds() -> Self {
         let (filling, environment, directory, lock) = Self::store();
         let connection = connect::connect(&filling, &environment).await.unwrap();
@@ -102,7 +100,7 @@ impl Story {
         Self::begin(filling, environment, directory, Some(lock)).await
     }
 
-    /// Opens the shop with these options.
+    /// Opens a UI on the shop with these options.
     pub async fn with(options: Options) -> Self {
         let (filling, environment, directory, lock) = Self::store();
         let connection = connect::connect(&filling, &environment).await.unwrap();
@@ -114,7 +112,7 @@ impl Story {
         Self::open(options, environment, directory, Some(lock)).await
     }
 
-    /// Creates a temporary store: its options, environment, directory, and controller lock.
+    /// Creates a temporary store. Returns its options, environment, directory, and controller lock.
     fn store() -> (Options, Environment, TempDir, std::fs::File) {
         let directory = tempfile::tempdir().unwrap();
         let store = directory.path().join("shop.db");
@@ -132,7 +130,7 @@ impl Story {
         (filling, environment, directory, lock)
     }
 
-    /// Opens the UI on a target, and waits until the read model is live.
+    /// Opens the UI on a target, and waits until the read model has listed everything.
     async fn open(
         options: Options,
         environment: Environment,
@@ -145,7 +143,7 @@ impl Story {
         story
     }
 
-    /// Opens the UI on a target, without waiting.
+    /// Opens the UI on a target, without waiting for the read model.
     async fn begin(
         options: Options,
         environment: Environment,
@@ -184,7 +182,7 @@ impl Story {
         story
     }
 
-    /// Returns a connection to the same store as another user.
+    /// Returns a connection to the story's store for another user.
     pub async fn somebody(&self, user: &str) -> Connection {
         let options = Options {
             impersonate: Some(user.to_owned()),
@@ -218,7 +216,7 @@ impl Story {
         }
     }
 
-    /// Presses keys, written as in keymaps.
+    /// Presses keys, written as in keymaps, such as `g m`.
     pub fn keys(&mut self, keys: &str) -> &mut Self {
         for key in Key::sequence(keys).unwrap() {
             self.tell(Event::Key(key.event()));
@@ -287,17 +285,17 @@ impl Story {
         self
     }
 
-    /// Runs a line of the command prompt.
+    /// Types a line into the command prompt, and runs it.
     pub fn command(&mut self, line: &str) -> &mut Self {
         self.keys(":").types(line).keys("enter")
     }
 
-    /// Returns the path for a file in the temporary directory of the story.
+    /// Returns the path of a file with this name in the temporary directory of the story.
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Changes the releaseRef of a ReleasePin as another user, without a plan.
+    /// Changes the releaseRef of a ReleasePin as another user, without using the UI.
     pub async fn meanwhile(&self, user: &str, pin: &str, release: &str) {
         let other = self.somebody(user).await;
         let pins: Api<ReleasePin> = Api::default_namespaced(other.client);
@@ -312,7 +310,7 @@ impl Story {
         releases.get_opt(name).await.unwrap()
     }
 
-    /// Returns the name of the release in the releaseRef of a ReleasePin.
+    /// Returns the name of the release to which the releaseRef of a ReleasePin points.
     pub async fn names(&self, component: &str, environment: &str) -> String {
         self.pin(component, environment).await.spec.release_ref.name
     }

@@ -62,7 +62,7 @@ async fn a_promotion_that_somebody_overtook_is_not_done() {
     let mut story = Story::shop().await;
     story.keys("g g h h P").shows("data.image").await;
     story.meanwhile("tom", "cart-staging", "cart-v1").await;
-    // The open plan names the changed fact and the user who changed it, and refuses to apply.
+    // The open plan names the fact that changed and the user who changed it. It cannot be applied any more.
     story.shows("tom changed cart-staging to cart-v1").await;
     story
         .keys("y")
@@ -93,7 +93,7 @@ async fn an_open_promotion_follows_its_source_and_its_release() {
     story
         .shows("cart-dev is no longer ready: 0 of 2 ready")
         .await;
-    // When cart is ready again, the plan is up to date again.
+    // When cart is ready again, all facts of the plan are true again.
     settled(&story.client, "cart", "dev", json!(null)).await;
     let namespace = story.model.target_info.namespace.clone();
     let ready = crate::engine::world::Key::new(&namespace, "cart-dev");

@@ -1,4 +1,4 @@
-//! Actions on a repository: each action is one commit. Pushing is a separate command.
+//! Actions on a repository: each action makes one commit. The user pushes the commits with a separate command.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use crate::api::{Release, ReleasePin};
 use crate::connect::{self, Environment, Options, StoreFile};
 use crate::fixture;
 
-/// The work tree of a story. Its upstream is a bare repository next to it.
+/// The work tree of a story. Its remote is a bare repository in the same directory.
 struct Work {
     root: PathBuf,
     variables: BTreeMap<OsString, OsString>,
@@ -83,7 +83,7 @@ impl Work {
         (count, self.git("log -1 --format=%s"))
     }
 
-    /// Returns the abbreviated id of the last commit.
+    /// Returns the abbreviated id of the last commit of the work tree.
     fn head(&self) -> String {
         self.git("rev-parse --short=12 HEAD")
     }
@@ -125,7 +125,7 @@ async fn objects(home: &Path) -> Vec<(String, String)> {
     files
 }
 
-/// Opens a UI on the shop as a repository.
+/// Opens a UI on a repository that contains the shop.
 async fn open(options: Options) -> (Story, Work) {
     let directory = tempfile::tempdir().unwrap();
     let work = Work::of_shop(directory.path()).await;
@@ -181,7 +181,7 @@ async fn a_promotion_is_one_commit_and_the_header_counts_it() {
         format!("1\t1\t{PIN}")
     );
     story.shows("deploy ▪ main, ahead 1").await;
-    // An undo adds another commit, which reverses the change.
+    // An undo adds a second commit that reverses the first one.
     story.keys("Z").shows("[ y apply ]").await;
     story.shows("data.image").await;
     story.keys("y").shows("committed ").await;
@@ -194,7 +194,7 @@ async fn a_promotion_is_one_commit_and_the_header_counts_it() {
         "{}",
         work.read(PIN)
     );
-    // The audit trail contains both commits with their actions.
+    // The audit screen shows both commits with their actions.
     story.keys("esc :").types("audit").keys("enter");
     story.shows("promote  cart/staging").await;
     story.shows("8 entries in 6 chains  whole").await;
@@ -222,7 +222,7 @@ async fn a_work_tree_that_is_not_ready_is_refused_with_what_to_do() {
     story.shows("deploy ▪ detached HEAD").await;
     work.git("switch -q main");
     story.shows("deploy ▪ main ").await;
-    // After the plan and before its confirmation, another user commits a change of the same file.
+    // Between the plan and its confirmation, another user commits a change of the same file.
     planned(&mut story).await;
     work.write(PIN, &format!("{clean}# theirs\n"));
     work.commit("theirs");
@@ -253,7 +253,7 @@ async fn a_push_is_a_word_of_its_own_and_a_rejected_one_keeps_the_commit() {
     assert_eq!(tip(), work.head());
     story.hides("ahead");
 
-    // Another user has pushed first.
+    // Another user has pushed a commit before this user pushes.
     work.git("clone -q ../origin.git ../theirs");
     for line in [
         "-C ../theirs config user.name Bob",
@@ -284,8 +284,8 @@ async fn a_push_is_a_word_of_its_own_and_a_rejected_one_keeps_the_commit() {
         .await;
 }
 
-/// The work tree contains the definitions of the release, so the plan does not need their remote,
-/// which does not answer.
+/// The remote of the definitions does not answer. The plan works anyway, because the work tree contains the
+/// definitions of the release.
 #[tokio::test]
 async fn what_the_repository_has_is_planned_without_its_remote() {
     let (mut story, work) = open(Options::default()).await;
@@ -327,7 +327,7 @@ async fn commits_go_to_the_branch_that_was_named() {
         .await;
     assert_eq!(work.head(), head);
     assert_eq!(work.git("rev-parse --short=12 promo^"), head);
-    // The copied command line works on the same repository from any directory.
+    // The copied command line names the directory of the repository, so it works from any directory.
     story.keys("Y").shows("is on the clipboard").await;
     let root = work.root.canonicalize().unwrap();
     let line = format!(

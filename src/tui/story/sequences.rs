@@ -1,11 +1,9 @@
-//! Random sequences of actions, cancellations, resizes, changes by other users and passing time.
-//! The test checks two rules. After each sequence, the UI shows the same content as a newly started
-//! program on the same store. And each frame that the UI skipped would have been equal to the
-//! previous frame.
+//! Random sequences of actions, cancellations, resizes, changes by other users and passing time. The test checks two
+//! rules. After each sequence, the UI shows the same content as a newly started UI on the same store. And each frame
+//! that the UI skipped would have been equal to the previous frame.
 //!
-//! The seed of a sequence determines all its steps. `BOWLINE_FULL=1 cargo test --lib
-//! story::sequences -- --nocapture` runs 500 sequences. `BOWLINE_SEED=N` runs only the sequence
-//! with this seed, and prints its steps.
+//! The seed of a sequence determines all its steps. `BOWLINE_FULL=1 cargo test --lib story::sequences -- --nocapture`
+//! runs 500 sequences. `BOWLINE_SEED=N` runs only the sequence with this seed, and prints its steps.
 
 mod steps;
 
@@ -38,22 +36,22 @@ use steps::{Dice, Foreign, PLACES, Step, step};
 const SHORT: u64 = 20;
 const FULL: u64 = 500;
 const STEPS: usize = 14;
-/// The time limit for two programs to show the same content.
+/// The time limit for the tested UI and a new UI to show the same content.
 const AGREE: Duration = Duration::from_secs(20);
-/// The time for which the test waits for an answer before it checks whether the runner is busy.
+/// The time for which the test waits for an answer of the runner. Then it checks whether the runner is still busy.
 const POLL: Duration = Duration::from_millis(2);
-/// The terminal size for the comparison of two programs; the whole content fits.
+/// The terminal size for the comparison of two UIs. It is large enough for the whole content.
 const WIDE: (u16, u16) = (200, 60);
 
-/// A program that runs a sequence, with its last frame.
+/// A UI that runs a sequence, with its last frame.
 struct Walk {
     story: Story,
     tom: Client,
     drawn: (FrameInputs, String, Timestamp),
     ahead: SignedDuration,
-    /// The number of frames that the UI skipped.
+    /// The number of frames that the UI did not draw because no visible change had happened.
     spared: u64,
-    /// The number of plans that the sequence confirmed.
+    /// The number of plans that the sequence has confirmed.
     confirmed: u64,
 }
 
@@ -75,7 +73,7 @@ impl Walk {
         walk
     }
 
-    /// Waits until the store has reported the user name and its clock.
+    /// Waits until the store has reported the user name and the time of its clock.
     async fn known(&mut self) {
         while self.story.model.target_info.user.is_empty() {
             let event = self.story.answers.recv().await.unwrap();
@@ -100,8 +98,8 @@ impl Walk {
         }
     }
 
-    /// Passes the changes from the watches to the model. If the UI skips the frame, asserts that
-    /// the frame would be unchanged.
+    /// Passes the changes from the watches to the model. If the UI then draws no frame, asserts that a frame would be
+    /// unchanged.
     fn follow(&mut self) {
         use futures::{FutureExt, StreamExt};
         let mut touched = Vec::new();
@@ -171,8 +169,8 @@ impl Walk {
         self.draw();
     }
 
-    /// Chooses the first option if a choice is open. Then confirms the open plan if `confirm` is
-    /// true, and closes it.
+    /// Handles what an action opened: chooses the first option of a choice, confirms the plan if `confirm` is true,
+    /// and closes the plan screen.
     async fn decide(&mut self, depth: usize, confirm: bool) {
         self.calm().await;
         if self.story.model.over.is_some() {
@@ -188,7 +186,7 @@ impl Walk {
         }
     }
 
-    /// Types the input that the plan in front requires.
+    /// Types the input that the plan in front requires as its confirmation.
     async fn confirm(&mut self) {
         let Some(Screen::Plan(plan)) = self.story.model.stack.last() else {
             return;
@@ -217,7 +215,7 @@ impl Walk {
         self.story.session.who.write().unwrap().ahead = self.ahead;
     }
 
-    /// Makes a change as another user. Ignores an error of the store.
+    /// Makes a change as another user. Ignores an error of the store, because the random change may be impossible.
     async fn other(&mut self, foreign: Foreign) {
         let tom = self.tom.clone();
         let pins: Api<ReleasePin> = Api::default_namespaced(tom.clone());
@@ -361,7 +359,7 @@ impl Walk {
         self.follow();
     }
 
-    /// Opens a new program on the same store, with the same current time.
+    /// Opens a new UI on the same store, with the same current time.
     async fn fresh(&self) -> Walk {
         let options = Options {
             embedded: self.story.options.embedded.clone(),
@@ -386,7 +384,7 @@ impl Walk {
         fresh
     }
 
-    /// Compares each open screen with the same screen of a newly started program.
+    /// Compares each open screen with the same screen of a newly started UI.
     async fn agrees(&mut self, seed: u64, steps: &[Step]) {
         self.calm().await;
         self.story.model.over = None;
@@ -394,7 +392,7 @@ impl Walk {
         self.tell(Event::Resize(WIDE.0, WIDE.1));
         let mut fresh = self.fresh().await;
         fresh.tell(Event::Resize(WIDE.0, WIDE.1));
-        // Compare the list screens, the front one first.
+        // Compare the list screens, starting with the front screen.
         while self.story.model.stack.len() > 1 {
             if let Some(Screen::List(list)) = self.story.model.stack.last_mut() {
                 list.roster_mut().unmark();
@@ -427,7 +425,7 @@ impl Walk {
             self.story.model.stack.pop();
             self.draw();
         }
-        // Compare the live matrix, with the cursor on the same cell.
+        // Compare the live matrix, after moving the cursor of both UIs to the same cell.
         for _ in 0..4 {
             self.keys("esc");
         }
@@ -451,7 +449,7 @@ impl Walk {
             .await;
     }
 
-    /// Gives the new program the same cursor, sort order and filter in the matrix.
+    /// Gives the matrix of the new UI the same cursor, sort order and filter.
     fn place(&mut self, fresh: &mut Walk) {
         let place = self.story.model.matrix().place();
         let ours = self.story.model.matrix().roster().unwrap();
@@ -470,8 +468,8 @@ impl Walk {
         fresh.tell(Event::Tick);
     }
 
-    /// Waits until both programs show the same content, because their watches deliver at different
-    /// times. Panics after [`AGREE`].
+    /// Waits until both UIs show the same content, because their watches may deliver changes at different times.
+    /// Panics after [`AGREE`].
     async fn same(&mut self, fresh: &mut Walk, what: &str, seed: u64, steps: &[Step]) {
         let deadline = tokio::time::Instant::now() + AGREE;
         loop {
@@ -514,7 +512,7 @@ fn snapshot_of(name: &str, component: &str, environment: &str) -> ComponentEnvSn
     serde_json::from_value(snapshot).unwrap()
 }
 
-/// Returns the status that a controller writes to a ReleasePin.
+/// Returns the status that a controller would write to a ReleasePin: ready, or failing with this reason.
 fn settled(pin: &ReleasePin, failing: Option<&str>) -> Value {
     let generation = pin.metadata.generation;
     let release = &pin.spec.release_ref.name;
@@ -560,7 +558,7 @@ fn drawn_at(story: &Story, now: Timestamp) -> String {
     picture::text(&buffer)
 }
 
-/// Returns the content of the front screen: its rows, pane and totals.
+/// Returns what the front screen shows: its rows, pane and totals.
 fn content(story: &mut Story, now: Timestamp) -> String {
     story.model.notice = None;
     let text = drawn_at(story, now);

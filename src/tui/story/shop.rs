@@ -1,5 +1,4 @@
-//! The data of most stories: a shop with two components in three environments. No controller fills
-//! it.
+//! The data of most stories: a shop with two components in three environments. No controller writes to it.
 
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -51,7 +50,7 @@ pub async fn retains(client: &Client, retention: serde_json::Value) {
         .unwrap();
 }
 
-/// Creates a ReleasePin that had these releases one after another, each of them healthy.
+/// Creates a ReleasePin that had these releases one after another. Every release was healthy.
 pub async fn pinned(client: &Client, component: &str, environment: &str, history: &[&str]) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client.clone());
     let name = names::pin(component, environment);
@@ -86,7 +85,8 @@ pub async fn pinned(client: &Client, component: &str, environment: &str, history
     settled(client, component, environment, json!(outcomes)).await;
 }
 
-/// Writes the status that a controller writes: the current generation is observed and ready.
+/// Writes the status of a ReleasePin as a controller does: the current generation is observed and ready. If
+/// `outcomes` is an array, it becomes the list of outcomes in the status.
 pub async fn settled(
     client: &Client,
     component: &str,

@@ -1,4 +1,4 @@
-//! Undo reverses exactly the last action.
+//! Stories about undo: it reverses exactly the last action.
 
 use super::Story;
 
@@ -13,7 +13,7 @@ async fn what_was_just_done_is_undone_from_its_own_screen() {
         .shows("cart in staging rolls out cart-v2, revision 3")
         .await;
     assert_eq!(story.names("cart", "staging").await, "cart-v2");
-    // Undo is itself an action, so a second undo reverses it.
+    // An undo is itself an action, so a second undo reverses the first.
     story.keys("esc l Z").shows("undo  cart  in  staging").await;
     story.shows("cart-v3").await;
 }

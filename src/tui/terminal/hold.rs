@@ -1,7 +1,7 @@
-//! The global state that is needed to restore the terminal.
+//! The global state from which bowline restores the terminal.
 //!
-//! It is global because a panic hook and a signal handler must find it without the event loop. The
-//! first call restores the terminal; further calls do nothing.
+//! It is global because a panic hook and a signal handler must find it without the event loop. If several of them
+//! restore the terminal, only the first has an effect.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, Once, PoisonError};
@@ -19,18 +19,18 @@ struct Held {
 
 impl Held {
     fn give_back(mut self) {
-        // If the terminal is gone, bowline cannot report the error anywhere.
+        // If the terminal is closed, bowline cannot report this error anywhere.
         let _ = self.out.write_all(&self.leave);
         let _ = self.out.flush();
         let _ = disable_raw_mode();
     }
 }
 
-/// The control over the terminal. Dropping it restores the terminal.
+/// The control of bowline over the terminal. Dropping this value restores the terminal.
 pub struct Hold(());
 
 impl Hold {
-    /// Takes over the terminal: sets raw mode and the modes of `options`.
+    /// Takes control of the terminal: sets raw mode and the modes of `options`.
     pub fn take(out: Box<dyn Write + Send>, options: &Options) -> io::Result<Hold> {
         restore_on_panic();
         enable_raw_mode()?;
@@ -39,10 +39,10 @@ impl Hold {
         Ok(hold)
     }
 
-    /// Takes over the terminal again, after [`Hold::give_back`].
+    /// Takes control of the terminal again after [`Hold::give_back`].
     pub fn take_again(&mut self, out: Box<dyn Write + Send>, options: &Options) -> io::Result<()> {
-        // The shell may have changed the mode, but `enable_raw_mode` does nothing if it remembers
-        // raw mode as enabled.
+        // `enable_raw_mode` does nothing if it remembers raw mode as enabled. But the shell may have changed the
+        // mode, so disable it first.
         let _ = disable_raw_mode();
         enable_raw_mode()?;
         self.enter(out, options)
@@ -63,8 +63,8 @@ impl Hold {
         restore();
     }
 
-    /// Returns whether bowline still controls the terminal. False if a panic on another thread has
-    /// restored it.
+    /// Returns whether bowline still controls the terminal. False if a panic on another thread has restored the
+    /// terminal.
     pub fn is_held(&self) -> bool {
         is_held()
     }
@@ -91,8 +91,8 @@ pub fn restore() {
     }
 }
 
-/// Installs a panic hook that restores the terminal before the panic message is printed. Otherwise
-/// the message would disappear with the alternate screen.
+/// Installs a panic hook that restores the terminal before the panic message is printed, because the message would
+/// disappear together with the alternate screen.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,9 +1,8 @@
-//! The input from a terminal: keys, pastes, sizes, signals, and the terminal's report of its
-//! background colour.
+//! The input from a terminal: keys, pastes, sizes, signals, and the terminal's report of its background colour.
 //!
-//! This module reads all available input at once, so that a burst of key presses costs one frame.
-//! It ignores key releases. A terminal reports its background colour as a sequence that looks like
-//! typed keys; this module recognises the sequence, so that it never runs an action.
+//! This module reads all available input at once, so that many fast key presses cost only one frame. It ignores key
+//! releases. A terminal reports its background colour as a sequence that looks like typed keys; this module
+//! recognises the sequence, so that the report never runs an action.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,7 +22,7 @@ use super::signals::Signal;
 /// The maximum number of inputs that are read before bowline draws a frame.
 const BURST: usize = 1024;
 
-/// The maximum length of the terminal's report of its background, in characters.
+/// The maximum length of the terminal's report of its background colour, in characters.
 const LONGEST_ANSWER: usize = 64;
 
 /// An input from the terminal.
@@ -37,9 +36,9 @@ pub enum Input {
     Resize(Size),
     /// The terminal reports the colour of its background.
     Background(Rgb),
-    /// A signal reached the process.
+    /// The process received a signal.
     Signal(Signal),
-    /// The terminal is closed.
+    /// The terminal is closed, so no more input can arrive.
     Gone,
 }
 
@@ -53,13 +52,13 @@ pub struct Events {
 }
 
 impl Events {
-    /// Reads the terminal of the process. `asked` says whether bowline has requested the background
-    /// colour.
+    /// Reads the terminal of the process. `asked` says whether bowline has requested the background colour, so that a
+    /// report can arrive.
     pub fn of_terminal(signals: UnboundedReceiver<Signal>, asked: bool) -> Events {
         Events::of(EventStream::new().boxed(), signals, asked)
     }
 
-    /// Reads a given stream of events instead of a terminal.
+    /// Reads the events of a stream instead of a terminal, for tests.
     pub fn of(
         keys: BoxStream<'static, io::Result<Event>>,
         signals: UnboundedReceiver<Signal>,
@@ -77,8 +76,8 @@ impl Events {
         }
     }
 
-    /// Waits for input, and returns all available input. Dropping the future loses no input. After
-    /// [`Input::Gone`], the future never completes.
+    /// Waits for input, and returns all input that is available. Dropping the future loses no input. After
+    /// [`Input::Gone`], the future never completes, because no more input can arrive.
     pub async fn next(&mut self) -> Vec<Input> {
         std::future::poll_fn(|context| {
             self.gather(context);
@@ -90,8 +89,8 @@ impl Events {
         .await
     }
 
-    /// Waits for the background colour for at most `longest`; None if the terminal does not report
-    /// it in time. Keeps other input for [`Events::next`].
+    /// Waits at most `longest` for the background colour; None if the terminal does not report its colour in time.
+    /// Other input stays available for [`Events::next`].
     pub async fn background(&mut self, longest: Duration) -> Option<Rgb> {
         let told = std::future::poll_fn(|context| {
             self.gather(context);
@@ -108,7 +107,7 @@ impl Events {
         tokio::time::timeout(longest, told).await.ok().flatten()
     }
 
-    /// Reads all available input, and registers the current task to be woken for further input.
+    /// Reads all available input. Further input wakes the current task.
     fn gather(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(Some(signal)) = self.signals.poll_recv(context) {
             self.waiting.push_back(Input::Signal(signal));
@@ -116,7 +115,7 @@ impl Events {
         while !self.is_gone && self.waiting.len() < BURST {
             match self.keys.poll_next_unpin(context) {
                 Poll::Ready(Some(Ok(event))) => self.answers.take(event, &mut self.waiting),
-                // crossterm does not know this sequence. Skip it and continue with the next one.
+                // crossterm does not know this sequence, so skip it and continue with the next one.
                 Poll::Ready(Some(Err(error))) if error.kind() == io::ErrorKind::Other => {}
                 Poll::Ready(Some(Err(_)) | None) => {
                     self.is_gone = true;
@@ -131,8 +130,8 @@ impl Events {
     }
 }
 
-/// Recognises the terminal's report of its background among the keys. It arrives as the keys
-/// `alt-]`, then `11;rgb:...`, then `alt-\` or `ctrl-g`.
+/// Recognises the terminal's report of its background colour among the keys. The report arrives as the keys `alt-]`,
+/// then `11;rgb:...`, then `alt-\` or `ctrl-g`.
 #[derive(Default)]
 struct Answers {
     asked: bool,
@@ -184,15 +183,14 @@ impl Answers {
         }
     }
 
-    /// Passes the held keys on as key presses, because they are not a report.
+    /// Passes on the keys that looked like the start of a report, because they are not a report.
     fn release(&mut self, into: &mut VecDeque<Input>) {
         into.extend(self.held.drain(..).map(Input::Key));
         self.text.clear();
     }
 }
 
-/// Adds an input to the queue. Only the newest of several sizes, and of consecutive mouse moves,
-/// stays in the queue.
+/// Adds an input to the queue. Of several sizes, or of consecutive mouse moves, only the newest stays in the queue.
 fn push(event: Event, into: &mut VecDeque<Input>) {
     let input = match event {
         Event::Key(key) => Input::Key(key),
@@ -231,8 +229,8 @@ mod tests {
         Event::Key(KeyEvent::new(KeyCode::Char(code), modifiers))
     }
 
-    /// Converts text to the events that crossterm reports: `^` means alt with the next key, and a
-    /// bell means ctrl-g.
+    /// Converts text to the events that crossterm reports for it. In the text, `^` means alt with the next key, and a
+    /// bell character means ctrl-g.
     fn typed(text: &str) -> Vec<Event> {
         let mut alt = KeyModifiers::NONE;
         let mut events = Vec::new();
@@ -271,12 +269,12 @@ mod tests {
             ("^]11;rgb:1e1e/1e1e/2e2e^\\", "<30,30,46>"),
             ("^]11;rgb:ff/ff/ff\x07", "<255,255,255>"),
             ("j^]11;rgba:0/0/0/f^\\k", "j<0,0,0>k"),
-            // A user typed these keys: their last key cannot belong to a report.
+            // The user has typed these keys, because the last key cannot be part of a report.
             ("^]x", "^]x"),
             ("^]11x", "^]11x"),
             ("^]11;rgb:zz", "^]11;rgb:zz"),
             ("^]11;rgb:1/2^\\", "^]11;rgb:1/2^\\"),
-            // bowline requests one report, so the keys of a second one are passed on.
+            // bowline has requested only one report, so the keys of a second report are passed on as typed keys.
             ("^]11;rgb:0/0/0\x07^]j", "<0,0,0>^]j"),
         ] {
             assert_eq!(told(typed(keys)), expected, "{keys:?}");

@@ -1,14 +1,14 @@
-//! Links (OSC 8). The cells of a frame cannot hold links, so a screen passes its links separately.
+//! Links (OSC 8). The cells of a frame cannot store links, so a screen passes its links separately.
 //!
-//! If a link appears, moves or disappears, its cells are written again, even if their text is
-//! unchanged.
+//! If a link appears, moves or disappears, its cells are written again even if their text is unchanged, because the
+//! terminal stores links with the cells.
 
 use std::ops::Range;
 
 use ratatui::layout::Rect;
 
-/// The maximum length of an address in bytes. Some terminals treat longer addresses as an attack or
-/// do not open them.
+/// The maximum length of a link's address in bytes, because some terminals do not open longer addresses or treat them
+/// as an attack.
 const LONGEST: usize = 2048;
 
 /// A rectangle of cells that opens an address when the user clicks it.
@@ -19,8 +19,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Returns a link. None if the address is not safe to write and to open: it must be `http` or
-    /// `https`, printable ASCII, and not too long.
+    /// Returns a link; None if the address is unsafe. A safe address starts with `http` or `https`, is printable
+    /// ASCII, and is not too long.
     pub fn new(area: Rect, url: &str) -> Option<Link> {
         let is_web = url.starts_with("https://") || url.starts_with("http://");
         let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
@@ -35,8 +35,8 @@ impl Link {
     }
 }
 
-/// Returns the byte ranges of the web addresses in a text. An address ends at a blank, a quote or
-/// an angle bracket, and excludes punctuation at its end.
+/// Returns the byte ranges of the web addresses in a text. An address ends at a blank, a quote or an angle bracket.
+/// Punctuation at its end is not part of it.
 pub fn addresses(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -56,8 +56,7 @@ pub fn addresses(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Writes the sequence that starts a link. With None, writes the sequence that ends the current
-/// link.
+/// Writes the sequence that starts a link to `url`. If `url` is None, writes the sequence that ends the current link.
 pub fn begin(url: Option<&str>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\x1b]8;;");
     out.extend_from_slice(url.unwrap_or_default().as_bytes());

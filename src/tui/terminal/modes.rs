@@ -1,27 +1,26 @@
-//! The modes that bowline sets on a terminal, and the sequences that reset them.
+//! The modes that bowline sets on a terminal, and the sequences that reset the modes.
 //!
-//! `TERM` decides which modes are set. bowline does not ask the terminal which modes it supports: a
-//! terminal ignores unknown modes, and waiting for an answer would delay the start.
+//! `TERM` decides which modes are set. bowline does not ask the terminal which modes it supports, because a terminal
+//! ignores unknown modes, and waiting for an answer would delay the start.
 
 use super::osc::{ASK_BACKGROUND, Between};
 
 /// The modes that bowline sets on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether bowline receives mouse events. If it does not, the terminal's own text selection
-    /// works.
+    /// Whether bowline receives mouse events. If true, the user cannot select text with the terminal's own selection.
     pub mouse: bool,
-    /// Whether to enable the kitty keyboard protocol, which distinguishes `ctrl-i` from `tab`.
+    /// Whether to enable the kitty keyboard protocol, with which bowline can distinguish `ctrl-i` from `tab`.
     pub keyboard: bool,
     /// Whether the terminal understands OSC sequences, which set the title, copy text, write links
     /// and request the background colour.
     pub osc: bool,
-    /// The terminal multiplexer in which bowline runs, if any.
+    /// The terminal multiplexer between bowline and the terminal, if any.
     pub between: Between,
 }
 
 impl Options {
-    /// Chooses the modes by `TERM` and `TMUX`; None if the terminal cannot move its cursor.
+    /// Chooses the modes from the values of `TERM` and `TMUX`; None if the terminal cannot move its cursor.
     pub fn of(term: &str, in_tmux: bool, mouse: bool) -> Option<Options> {
         let family = term.split(['-', '.']).next().unwrap_or_default();
         let options = |keyboard, osc, between| Options {
@@ -35,22 +34,22 @@ impl Options {
             _ if in_tmux => Some(options(true, true, Between::Tmux)),
             "tmux" => Some(options(true, true, Between::Tmux)),
             "screen" => Some(options(false, true, Between::Screen)),
-            // Consoles of kernels, and hardware terminals.
+            // Consoles of kernels, and hardware terminals. They do not understand OSC sequences.
             "linux" | "cons25" | "sun" | "vt52" | "vt100" | "vt102" | "vt220" | "vt320"
             | "ansi" => Some(options(false, false, Between::Nothing)),
             _ => Some(options(true, true, Between::Nothing)),
         }
     }
 
-    /// Returns the sequences that take over the terminal: alternate screen, bracketed paste, focus
-    /// reports, keyboard protocol, hidden cursor.
+    /// Returns the sequences that set the modes: alternate screen, bracketed paste, focus reports, keyboard protocol,
+    /// hidden cursor.
     pub fn enter(&self) -> Vec<u8> {
         let mut out = b"\x1b[?1049h\x1b[?2004h\x1b[?1004h".to_vec();
         if self.mouse {
             out.extend_from_slice(b"\x1b[?1000h\x1b[?1002h\x1b[?1006h");
         }
         if self.osc {
-            // The terminal pushes the old title on its stack.
+            // Let the terminal save its old title, so that `leave` can restore it.
             out.extend_from_slice(b"\x1b[22;2t");
         }
         if self.keyboard {
@@ -69,17 +68,17 @@ impl Options {
         }
     }
 
-    /// Returns the sequences that restore the terminal. They also work in the middle of a frame.
+    /// Returns the sequences that restore the terminal. They also work if bowline was interrupted while it wrote a
+    /// frame.
     pub fn leave(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if self.osc {
-            // Ends an unfinished string sequence, then an open link.
+            // End a string sequence that may be unfinished, then a link that may be open.
             out.extend_from_slice(b"\x1b\\\x1b]8;;\x1b\\");
         }
         out.extend_from_slice(b"\x1b[?2026l\x1b[m");
         if self.keyboard {
-            // The alternate screen has its own keyboard stack, so pop the mode before leaving that
-            // screen.
+            // The keyboard modes of the alternate screen are separate, so reset them before leaving that screen.
             out.extend_from_slice(b"\x1b[<u");
         }
         if self.osc {
@@ -144,7 +143,7 @@ mod tests {
                     modes
                 };
                 let mut set = modes(&enter, 'h');
-                // `leave` also shows the cursor that `enter` hides, and ends an unfinished frame.
+                // `leave` must also show the cursor, because `enter` hides it, and must end an unfinished frame.
                 set.extend(modes(&enter, 'l'));
                 set.push("2026".to_owned());
                 set.sort();

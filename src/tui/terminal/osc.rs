@@ -1,8 +1,7 @@
-//! OSC sequences for the terminal: copy to the clipboard, set the title, request the background
-//! colour.
+//! OSC sequences for the terminal: copy to the clipboard, set the title, request the background colour.
 //!
-//! A part of their text comes from clusters. This module encodes or cleans it, so that it cannot
-//! end its sequence and start another.
+//! Parts of their text come from clusters. This module encodes the text or removes control characters, so that the
+//! text cannot end its sequence and start another.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,17 +9,18 @@ use thiserror::Error;
 
 use crate::text;
 
-/// The maximum length of an encoded text in bytes. xterm and tmux drop longer sequences without an
+/// The maximum length in bytes of an encoded text to copy, because xterm and tmux ignore longer sequences without an
 /// error.
 const LONGEST_COPY: usize = 74_994;
 
-/// The maximum length in bytes of a string that GNU screen passes on to the terminal.
+/// The maximum length in bytes of a string that GNU screen passes on to the terminal. Longer sequences are split.
 const SCREEN_CHUNK: usize = 700;
 
 /// The maximum width of a window title, in columns.
 const LONGEST_TITLE: usize = 120;
 
-/// A terminal multiplexer. It passes sequences to the terminal only in a special form.
+/// A terminal multiplexer between bowline and the terminal. It passes a sequence on only if the sequence is wrapped
+/// in a special form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Between {
     #[default]
@@ -32,15 +32,15 @@ pub enum Between {
 /// The reasons why bowline cannot copy a text.
 #[derive(Debug, Error)]
 pub enum CopyError {
-    /// The text is too long: terminals would drop it without an error.
+    /// The text is too long. A terminal would ignore it without an error.
     #[error("{} is too much to copy through the terminal (limit {})", text::bytes(*.length as u64), text::bytes(*.limit as u64))]
     TooLong {
         /// The length of the text, in bytes.
         length: usize,
-        /// The maximum length, in bytes.
+        /// The maximum length of a text, in bytes.
         limit: usize,
     },
-    /// The terminal has no sequence for the clipboard.
+    /// The terminal has no sequence for copying to the clipboard.
     #[error("this terminal cannot copy: it does not support OSC sequences")]
     NotThere,
     #[error("cannot write to the terminal: {0}")]
@@ -55,7 +55,7 @@ pub struct Rgb {
     pub blue: u8,
 }
 
-/// Requests the background colour. The terminal reports it as input, or ignores the request.
+/// The sequence that requests the background colour. The terminal sends the colour as input, or ignores the request.
 pub const ASK_BACKGROUND: &[u8] = b"\x1b]11;?\x1b\\";
 
 /// Returns the sequences that copy a text to the clipboard; fails if the text is too long.
@@ -70,8 +70,8 @@ pub fn copy(text: &str, between: Between) -> Result<Vec<u8>, CopyError> {
     let sequence = format!("\x1b]52;c;{encoded}\x1b\\").into_bytes();
     Ok(match between {
         Between::Nothing => sequence,
-        // tmux accepts the plain sequence if set-clipboard is on, and the wrapped one if
-        // allow-passthrough is on.
+        // tmux accepts the plain sequence if its option set-clipboard is on, and the wrapped sequence if its option
+        // allow-passthrough is on. So send both.
         Between::Tmux => [sequence.clone(), tmux(&sequence)].concat(),
         Between::Screen => screen(&sequence),
     })
@@ -90,8 +90,8 @@ fn tmux(sequence: &[u8]) -> Vec<u8> {
 }
 
 fn screen(sequence: &[u8]) -> Vec<u8> {
-    // GNU screen would take the terminator of the inner sequence as its own, so the inner sequence
-    // ends with BEL.
+    // GNU screen would treat the end of the inner sequence as the end of its own sequence, so end the inner sequence
+    // with BEL instead.
     let inner = sequence.strip_suffix(b"\x1b\\").unwrap_or(sequence);
     let inner = [inner, b"\x07"].concat();
     let mut out = Vec::new();
@@ -109,7 +109,7 @@ pub fn title(name: &str) -> Vec<u8> {
     format!("\x1b]2;{name}\x1b\\").into_bytes()
 }
 
-/// Parses the terminal's report after `11;`, for example `rgb:1e1e/1e1e/2e2e`; None if it is
+/// Parses the part of the terminal's report after `11;`, for example `rgb:1e1e/1e1e/2e2e`. None if this part is
 /// invalid.
 pub fn background(answer: &str) -> Option<Rgb> {
     let channels = answer
@@ -117,7 +117,7 @@ pub fn background(answer: &str) -> Option<Rgb> {
         .or_else(|| answer.strip_prefix("rgba:"))?;
     let mut channels = channels.split('/').map(channel);
     let (red, green, blue) = (channels.next()??, channels.next()??, channels.next()??);
-    // Only an opacity may follow.
+    // After the three colour channels, only an opacity is allowed.
     let opacity = channels.next().is_none_or(|channel| channel.is_some());
     (opacity && channels.next().is_none()).then_some(Rgb { red, green, blue })
 }

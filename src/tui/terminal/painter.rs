@@ -1,15 +1,13 @@
-//! The last layer before the terminal: writes the changed cells of a frame with as few bytes as
-//! possible.
+//! Writes the changed cells of a frame to the terminal, with as few bytes as possible.
 //!
-//! ratatui's crossterm backend writes most of its bytes for long cursor moves, for both colours
-//! when one changes, for one sequence per attribute, for colours of blanks, and for a reset after
-//! each frame. The limit is 2 KB for a moved selection at 200x60, for slow connections. This
-//! backend remembers the cursor and the style across frames, writes only differences, and writes
-//! all cells of a style in a row together if that is shorter. The tests compare both backends on
-//! the same frames.
+//! ratatui's crossterm backend writes most of its bytes for long cursor moves, for both colours when one changes, for
+//! one sequence per attribute, for colours of blanks, and for a reset after each frame. Because of slow connections,
+//! moving the selection at 200x60 may write at most 2 KB. Therefore this backend remembers the cursor and the style
+//! across frames, writes only differences, and writes all cells of a style in a row together if that is shorter. The
+//! tests compare both backends on the same frames.
 //!
-//! This layer is also the last safety check. It never writes control sequences from the text of a
-//! cell, even if a screen did not clean the text.
+//! This module is also the last safety check. It never writes control sequences from the text of a cell, even if a
+//! screen did not remove them.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,24 +20,25 @@ use super::links::{self, Link};
 use super::pen::{self, Look, PLAIN};
 use super::symbol::Symbol;
 
-/// The initial capacity of the frame buffer in bytes. A larger frame is still one write.
+/// The initial capacity of the frame buffer in bytes. The buffer grows for a larger frame, so that each frame is
+/// still one write.
 const FRAME: usize = 64 * 1024;
 
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
 
-/// The links of the current frame. They must be set before the cells of the frame are written.
+/// The links of the current frame. The caller must set them before it writes the cells of the frame.
 pub type Links = Arc<Mutex<Vec<Link>>>;
 
-/// The position of the terminal's cursor. A coordinate is None if it is unknown; the next move must
-/// then write it.
+/// The position of the terminal's cursor. If a coordinate is None, the painter does not know it, and the next cursor
+/// move must write it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cursor {
     column: Option<u16>,
     row: Option<u16>,
 }
 
-/// A ratatui backend that collects a frame and writes it with one call.
+/// A ratatui backend that collects the output of a frame, and writes the output with one call.
 pub struct Painter {
     out: Box<dyn Write + Send>,
     frame: Vec<u8>,
@@ -54,7 +53,7 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// Creates a painter for a terminal of this size. The cursor of the terminal must be hidden.
+    /// Creates a painter for a terminal of this size. The caller must hide the cursor of the terminal.
     pub fn new(out: Box<dyn Write + Send>, size: Size, links: Links) -> Painter {
         Painter {
             out,
@@ -76,8 +75,7 @@ impl Painter {
         self.cursor = Cursor::default();
     }
 
-    /// Forgets the style and the cursor position of the terminal, because another program has
-    /// changed them.
+    /// Forgets the style and the cursor position of the terminal. Call this if another program may have changed them.
     pub fn forget(&mut self) {
         self.cursor = Cursor::default();
         self.shows_cursor = false;
@@ -86,12 +84,12 @@ impl Painter {
         self.frame.clear();
     }
 
-    /// Returns the number of bytes of the last frame, and of everything written so far.
+    /// Returns two numbers of bytes: of the last frame, and of everything written so far.
     pub fn bytes(&self) -> (usize, u64) {
         (self.last, self.total)
     }
 
-    /// Writes the frame with one call; writes nothing if the frame has no changes.
+    /// Writes the frame with one call. Writes nothing if the frame contains no changes.
     pub fn send(&mut self) -> io::Result<()> {
         self.last = 0;
         if self.frame.is_empty() {
@@ -108,7 +106,8 @@ impl Painter {
         sent
     }
 
-    /// Writes a sequence that draws nothing, such as the window title. Call it only between frames.
+    /// Writes a sequence that changes no cell, such as the window title. Call this only between frames, because the
+    /// sequence is written at once.
     pub fn say(&mut self, sequence: &[u8]) -> io::Result<()> {
         self.write(sequence)
     }
@@ -119,16 +118,15 @@ impl Painter {
         self.out.flush()
     }
 
-    /// Writes the changed cells of a row in the shorter of two orders: from left to right, or
-    /// grouped by style. Grouping is shorter if long colour sequences alternate, because cursor
-    /// moves are shorter.
+    /// Writes the changed cells of a row from left to right, or grouped by style, whichever is shorter. Grouping is
+    /// shorter if long colour sequences alternate, because it writes cursor moves instead of them.
     fn row(&mut self, row: &[(u16, u16, &Cell)]) {
         let looks = alike(row);
         let before = (self.frame.len(), self.cursor, self.look, self.link.clone());
         for (x, y, cell) in row {
             self.put(*x, *y, cell);
         }
-        // Grouping writes each style once, and a cursor move at each change between styles.
+        // Grouping writes each style once, but also a cursor move for each change between styles.
         if looks.len() * 2 > changes(row) {
             return;
         }
@@ -166,13 +164,13 @@ impl Painter {
                 column: Some(after),
                 row: Some(y),
             },
-            // At the right edge, terminals differ in the position of the cursor after a character.
+            // After a character at the right edge, the position of the cursor depends on the terminal, so treat it as
+            // unknown.
             (true, false) | (false, true) => Cursor {
                 column: None,
                 row: Some(y),
             },
-            // If the terminal draws the character wider than expected, the cursor has wrapped to
-            // the next line.
+            // If the terminal draws the character wider than expected, the cursor may be on the next line.
             (false, false) => Cursor::default(),
         };
     }
@@ -299,7 +297,7 @@ impl Backend for Painter {
     }
 
     fn clear_region(&mut self, clear_type: ClearType) -> io::Result<()> {
-        // A terminal clears cells with its current background colour, so reset the style first.
+        // A terminal fills cleared cells with its current background colour, so reset the style first.
         pen::change(self.look, PLAIN, &mut self.frame);
         self.look = PLAIN;
         self.frame.extend_from_slice(match clear_type {
@@ -323,7 +321,7 @@ impl Backend for Painter {
         })
     }
 
-    /// Does nothing. Only [`Painter::send`] writes to the terminal.
+    /// Does nothing, because only [`Painter::send`] writes to the terminal.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Tests of the painter: a terminal emulator understands its output, and the output is short.
+//! Tests of the painter: a terminal emulator must understand its output, and the output must be short.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use super::links::Link;
 use super::modes::Options;
 use super::{Drawn, Terminal};
 
-/// The bytes that a terminal received, one element per write call.
+/// The bytes that the terminal of a test received, one element per write call.
 #[derive(Clone, Default)]
 struct Wire(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -101,8 +101,7 @@ fn moves_and_looks_are_said_shortly() {
             put(frame, 4, 4, "last", Style::new());
         })
         .unwrap();
-    // Terminals may draw the glyph in the fourth row with double width, so the painter moves the
-    // cursor explicitly after it.
+    // Some terminals draw the symbol in the fourth row with double width, so the painter moves the cursor after it.
     assert_eq!(
         wire.text(),
         "^[?2026h^[H^[31mab^[Cc^[17Gwxyz\r\nnext^[4H●^[3G^[mlater^[5;5Hlast^[?2026l"
@@ -137,7 +136,7 @@ fn nothing_in_a_cell_steers_the_terminal() {
     for symbol in [
         "\x1b[2J", "\u{9b}", "\n", "a\x07", "\u{202e}", "\u{200b}", "",
     ] {
-        // Not through ratatui, which rejects some of these symbols in debug builds.
+        // Set the symbol without ratatui's methods, which reject some symbols in debug builds.
         let mut cell = Cell::default();
         cell.set_symbol(symbol);
         let painter = terminal.screen.backend_mut();
@@ -274,7 +273,7 @@ fn colour() -> impl Strategy<Value = Color> {
 }
 
 fn style() -> impl Strategy<Value = Style> {
-    // Only attributes that vt100 can distinguish.
+    // Use only attributes that vt100, the terminal emulator of this test, can distinguish.
     let known = [
         Modifier::BOLD,
         Modifier::DIM,
@@ -294,7 +293,7 @@ fn style() -> impl Strategy<Value = Style> {
 type Written = Vec<(u16, u16, String, Style)>;
 
 fn frames() -> impl Strategy<Value = Vec<Written>> {
-    // Wide characters never cover half of another character, because terminals differ in this case.
+    // Wide characters have their own columns here, because terminals differ if one covers half of another character.
     let narrow = prop_oneof!["[a-z ]{1,12}", "[ ]{1,9}", "[─│ü●é]{1,6}"];
     let narrow = (0u16..24, 0u16..4, narrow, style());
     let wide = (0u16..12, 4u16..6, "(界|──|  ){1,6}", style());
@@ -342,7 +341,7 @@ proptest! {
                 if cell.symbol() != " " {
                     prop_assert_eq!(shown.fgcolor(), as_vt100(cell.fg), "at {}", at);
                     prop_assert_eq!(shown.italic(), has(Modifier::ITALIC));
-                    // vt100 stores only one of bold and dim.
+                    // vt100, the terminal emulator of this test, stores only one of bold and dim.
                     if has(Modifier::BOLD) != has(Modifier::DIM) {
                         prop_assert_eq!(shown.bold(), has(Modifier::BOLD), "at {}", at);
                         prop_assert_eq!(shown.dim(), has(Modifier::DIM), "at {}", at);

@@ -1,7 +1,7 @@
 //! Changes the text style of a terminal with as few bytes as possible.
 //!
-//! Each change is one SGR sequence. It starts with a reset if that is shorter than removing single
-//! attributes. The parameters contain only digits, `;` and `:`.
+//! Each change of the style is one SGR sequence. The sequence starts with a reset if that is shorter than removing
+//! single attributes. Its parameters contain only digits, `;` and `:`.
 
 use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
@@ -12,7 +12,7 @@ pub struct Look {
     pub fg: Color,
     pub bg: Color,
     pub line: Color,
-    /// The attributes, such as bold, dim and reversed.
+    /// The attributes of the style, such as bold, dim and reversed.
     pub modifier: Modifier,
 }
 
@@ -23,7 +23,7 @@ pub const PLAIN: Look = Look {
     modifier: Modifier::empty(),
 };
 
-/// The attributes: flag, SGR parameter that sets it, SGR parameter that removes it.
+/// The attributes, as (flag, SGR parameter that sets the attribute, SGR parameter that removes it).
 const ATTRIBUTES: [(Modifier, &str, &str); 9] = [
     (Modifier::BOLD, "1", "22"),
     (Modifier::DIM, "2", "22"),
@@ -51,8 +51,8 @@ impl Look {
         }
     }
 
-    /// Returns whether a blank looks the same in both styles. The text colour is invisible on a
-    /// blank, unless an attribute shows it.
+    /// Returns whether a blank looks the same in both styles. The text colours may differ, unless an attribute makes
+    /// them visible on blanks.
     pub fn same_blank(self, other: Look) -> bool {
         let shown = |look: Look| look.modifier.intersection(ON_BLANKS);
         self.bg == other.bg
@@ -61,8 +61,7 @@ impl Look {
     }
 }
 
-/// Writes the sequence that changes the style from `from` to `to`; writes nothing if they are
-/// equal.
+/// Writes the sequence that changes the style from `from` to `to`. Writes nothing if both are equal.
 pub fn change(from: Look, to: Look, out: &mut Vec<u8>) {
     if from == to {
         return;
@@ -104,8 +103,7 @@ impl Parameters {
         for (attribute, _, off) in ATTRIBUTES {
             if left.contains(attribute) && !to.contains(attribute) {
                 self.push(off);
-                // One parameter removes both bold and dim, and another one removes both kinds of
-                // blinking.
+                // Bold and dim share the parameter that removes them, and so do both kinds of blinking.
                 for (other, _, same) in ATTRIBUTES {
                     if same == off {
                         left.remove(other);
@@ -155,8 +153,8 @@ fn colour(colour: Color, layer: Layer) -> String {
     }
 }
 
-/// Returns the parameter for the colour of the underline. It is separated by colons, so that a
-/// terminal that does not know underline colours skips it as a whole.
+/// Returns the parameter for the colour of the underline. It contains colons instead of semicolons, so that a
+/// terminal without underline colours ignores the whole parameter.
 fn line_colour(colour: Color) -> String {
     match colour {
         Color::Rgb(red, green, blue) => format!("58:2::{red}:{green}:{blue}"),

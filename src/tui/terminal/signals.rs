@@ -1,8 +1,7 @@
-//! Handles three kinds of signals: signals that end the process, signals that stop and continue it,
-//! and SIGABRT.
+//! Handles three kinds of signals: signals that end the process, signals that stop and continue it, and SIGABRT.
 //!
-//! A separate thread handles them, so that the terminal is restored even if the event loop hangs.
-//! The event loop receives a signal first, and has two seconds to end the process.
+//! A separate thread handles the signals, so that the terminal is restored even if the event loop hangs. The thread
+//! passes each signal to the event loop first, which then has two seconds to end the process.
 
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -21,7 +20,7 @@ use super::hold;
 /// The time that the event loop has to end the process after a signal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a signal requests from the event loop.
+/// The reaction that a signal requests from the event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// End the process with this signal number; see [`end_by`].
@@ -32,13 +31,13 @@ pub enum Signal {
     Continued,
 }
 
-/// Starts the thread that handles signals until the process ends; returns the signals for the event
-/// loop.
+/// Starts the thread that handles signals until the process ends. Returns the signals that the event loop must
+/// handle.
 pub fn watch() -> io::Result<UnboundedReceiver<Signal>> {
     let ends = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
     let mut signals = Signals::new([SIGABRT, SIGTSTP, SIGCONT].iter().chain(&ends))?;
-    // Register this after the signals above. So the signal thread is woken first, and then the
-    // aborting thread waits for it.
+    // Register this handler after the handlers above, because handlers run in this order. So the signal thread is
+    // woken before the aborting thread starts to wait for it.
     let gate = gate_of_abort()?;
     let (tell, told) = mpsc::unbounded_channel();
     std::thread::Builder::new()
@@ -80,7 +79,7 @@ fn answer(signal: i32, tell: &UnboundedSender<Signal>, gate: &PipeReader, has_en
     }
 }
 
-/// Restores the terminal, and ends the process as the signal does by default.
+/// Restores the terminal, and then ends the process in the way that this signal does by default.
 pub fn end_by(signal: i32) {
     hold::restore();
     let _ = emulate_default_handler(signal);
@@ -88,13 +87,12 @@ pub fn end_by(signal: i32) {
 
 /// Makes an aborting thread wait in its signal handler until the terminal is restored.
 ///
-/// A signal handler can do little more than write to a pipe, and the process ends when it returns.
-/// So this function fills the pipe: the write of the handler blocks until `open_gate` reads from
-/// the pipe.
+/// A signal handler can do little more than write to a pipe, and the process ends when the handler returns. Therefore
+/// this function fills the pipe: the write of the handler blocks until `open_gate` reads from the pipe.
 fn gate_of_abort() -> io::Result<PipeReader> {
     let (reader, mut writer) = io::pipe()?;
     pipe::register(SIGABRT, OwnedFd::from(writer.try_clone()?))?;
-    // Registering has made the pipe non-blocking.
+    // The registration has made the pipe non-blocking, so make it blocking again.
     let flags = fcntl_getfl(&writer)?;
     fcntl_setfl(&writer, flags | OFlags::NONBLOCK)?;
     while writer.write(&[0; 4096]).is_ok() {}
@@ -106,25 +104,25 @@ fn open_gate(mut gate: &PipeReader) {
     let _ = gate.read(&mut [0; 64 * 1024]);
 }
 
-/// Returns whether a shell can continue the process after a stop. The shell must be in the same
-/// session, and must not be stopped together with the process.
+/// Returns whether a shell can continue the process after a stop. The shell must be in the same session, and the stop
+/// of the process must not stop the shell too.
 ///
-/// In a container, the session or the process group may belong to the host; its number is then 0.
-/// So this code compares plain numbers, because a process id cannot be 0.
+/// In a container, the session or the process group may belong to the host; its number is then 0. A process id type
+/// cannot store 0, so this code compares plain numbers.
 pub fn can_be_continued() -> bool {
     let Ok(session) = getsid(None) else {
         return false;
     };
     let (group, parent) = (getpgrp(), getppid());
-    // No process waits for the group of the session leader.
+    // If this process leads its session, no shell waits for it.
     session != getpid()
         && parent.as_raw() != 0
         && getsid(Some(parent)) == Ok(session)
         && (getpgid(Some(parent)) != Ok(group) || group != session)
 }
 
-/// Stops the process group of this process until the shell continues it. bowline catches SIGTSTP,
-/// so this function does what SIGTSTP does by default.
+/// Stops all processes of this process group until the shell continues them. This is what SIGTSTP does by default,
+/// but bowline catches that signal.
 pub fn stop() -> io::Result<()> {
     Ok(kill_current_process_group(rustix::process::Signal::STOP)?)
 }

@@ -1,23 +1,23 @@
 //! The text of one cell and its width.
 //!
-//! This module is the last safety check: it replaces unsafe text that a screen did not clean.
+//! This module is the last safety check: it replaces unsafe text that a screen has not cleaned.
 
 use unicode_width::UnicodeWidthStr;
 
 use crate::text;
 
-/// The text of one cell, safe to write to a terminal.
+/// The text of one cell of a frame, safe to write to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
     /// One grapheme without control characters.
     pub text: &'a str,
     pub width: u16,
-    /// Whether all terminals use the same width for the text.
+    /// Whether all terminals draw the text with the same width.
     pub is_certain: bool,
 }
 
 impl Symbol<'_> {
-    /// Returns the text of a cell, or a replacement if it is not safe.
+    /// Returns the text of a cell. If the text is not safe, returns a replacement for it.
     pub fn of(symbol: &str) -> Symbol<'_> {
         if let [b' '..=b'~'] = symbol.as_bytes() {
             return Symbol {
@@ -35,7 +35,7 @@ impl Symbol<'_> {
                 is_certain: false,
             };
         }
-        // All terminals use the same width for Latin letters, lines and blocks.
+        // All terminals draw Latin letters, lines and blocks with the same width.
         let certain = |c: char| matches!(c, ' '..='\u{2ff}' | '\u{2500}'..='\u{259f}');
         Symbol {
             text: symbol,

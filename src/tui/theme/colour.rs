@@ -2,7 +2,7 @@
 
 use ratatui::style::Color;
 
-/// The sixteen ANSI colours by name; the index is the colour's number.
+/// The sixteen ANSI colours with their names. The index in this list is the number of the colour.
 const ANSI: [(&str, Color); 16] = [
     ("black", Color::Black),
     ("red", Color::Red),
@@ -22,18 +22,18 @@ const ANSI: [(&str, Color); 16] = [
     ("bright-white", Color::White),
 ];
 
-/// The word for the default colour of the terminal.
+/// The word in a theme file that means the default colour of the terminal.
 const OWN: &str = "default";
 
-/// The values of a channel in the colour cube of the 256-colour palette.
+/// The six values that a channel (red, green, blue) can have in the colour cube of the 256-colour palette.
 const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
-/// Returns the names of colours that themes can use.
+/// Returns the names of colours that theme files can contain.
 pub(super) fn names<'n>() -> impl Iterator<Item = &'n str> {
     ANSI.into_iter().map(|(name, _)| name).chain([OWN])
 }
 
-/// Parses `#rrggbb`, the name of an ANSI colour, or `default`; None if the text is none of them.
+/// Parses `#rrggbb`, the name of an ANSI colour, or `default`; None if the text has none of these forms.
 pub(super) fn parse(text: &str) -> Option<Color> {
     if let Some(digits) = text.strip_prefix('#') {
         let hex = digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -53,8 +53,8 @@ pub(super) fn numbered(number: u8) -> Color {
     own.map_or(Color::Indexed(number), |(_, colour)| *colour)
 }
 
-/// Returns red, green and blue; None for the ANSI colours, because each terminal defines their
-/// values.
+/// Returns the channels red, green and blue of a colour. None for the ANSI colours, because each terminal defines
+/// their values.
 pub(super) fn channels(colour: Color) -> Option<[u8; 3]> {
     match colour {
         Color::Rgb(red, green, blue) => Some([red, green, blue]),
@@ -63,7 +63,8 @@ pub(super) fn channels(colour: Color) -> Option<[u8; 3]> {
     }
 }
 
-/// Returns the channels of a palette colour from 16 on: first a colour cube, then greys.
+/// Returns the channels (red, green, blue) of a palette colour with a number from 16 on: first a colour cube, then
+/// greys.
 fn of_index(number: u8) -> [u8; 3] {
     if number >= 232 {
         return [8 + 10 * (number - 232); 3];
@@ -73,7 +74,8 @@ fn of_index(number: u8) -> [u8; 3] {
     [step(within / 36), step(within / 6), step(within)]
 }
 
-/// Returns the nearest palette colour from 16 on. These 240 colours are the same in all terminals.
+/// Returns the palette colour that is nearest to a colour, from number 16 on, because only these 240 colours are the
+/// same in all terminals.
 pub(super) fn of_256(colour: Color) -> Color {
     let Color::Rgb(red, green, blue) = colour else {
         return colour;
@@ -86,7 +88,7 @@ pub(super) fn of_256(colour: Color) -> Color {
     nearest.map_or(colour, Color::Indexed)
 }
 
-/// Returns the ANSI colour that people would call by the same name.
+/// Returns the ANSI colour whose name (such as red or grey) people would use for this colour.
 pub(super) fn of_16(colour: Color) -> Color {
     let Some(channels) = channels(colour) else {
         return colour;
@@ -111,7 +113,7 @@ pub(super) fn of_16(colour: Color) -> Color {
     if light < 0.7 { dull } else { bright }
 }
 
-/// A colour in the Oklab space, in which distances correspond to visible differences.
+/// A colour in the Oklab space, in which the distance of two colours is as large as their visible difference.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Oklab {
     light: f64,

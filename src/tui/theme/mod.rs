@@ -1,9 +1,9 @@
-//! Themes: TOML files that define the style of each [`Role`]. A theme inherits all other styles
+//! Themes: TOML files that define the style of each [`Role`]. A theme inherits the styles that it does not define
 //! from another theme.
 //!
-//! Screens name roles and no colours. A frame starts filled with [`Role::Text`]; text on a selected
-//! row uses [`Theme::on`]. Authors write a theme in true colour, and [`Theme::at`] reduces it to
-//! the colours of the terminal. Without colours, attributes such as bold replace them.
+//! Screens name only roles. A frame starts filled with [`Role::Text`]; text on a selected row uses [`Theme::on`].
+//! Authors write a theme in true colour, and [`Theme::at`] reduces it to the colours of the terminal. On a terminal
+//! without colours, attributes such as bold replace the colours.
 //!
 //! bowline reports mistakes in a user's theme, and uses the valid parts.
 
@@ -47,7 +47,7 @@ const BUILT_IN: [(&str, &str); 6] = [
 /// The name of the theme for terminals without colours.
 const MONOCHROME: &str = "monochrome";
 
-/// The name of the theme that a user's theme inherits if it names no other one.
+/// The name of the theme that a user's theme inherits if its file names no other theme.
 const ROOT: &str = "dark";
 
 /// The subdirectory of the configuration directory that contains the user's themes.
@@ -55,7 +55,7 @@ pub const DIRECTORY: &str = "themes";
 
 const ROLES: usize = Role::WORDS.len();
 
-/// The styles of all roles, for a number of colours.
+/// The styles of all roles, for a terminal with a given number of colours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Theme {
     name: String,
@@ -69,7 +69,7 @@ pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
-/// Returns the names of all themes: first the user's, then the built-in ones.
+/// Returns the names of all themes: first the user's themes, then the built-in ones.
 pub fn available(config_dir: Option<&Path>) -> Vec<String> {
     let entries = config_dir.and_then(|directory| directory.join(DIRECTORY).read_dir().ok());
     let mut found: Vec<String> = entries
@@ -88,7 +88,7 @@ pub fn available(config_dir: Option<&Path>) -> Vec<String> {
 }
 
 impl Theme {
-    /// Returns a built-in theme; None if there is no theme with this name.
+    /// Returns a built-in theme; None if no built-in theme has this name.
     pub fn built_in(name: &str) -> Option<Self> {
         let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
         let mut faults = Vec::new();
@@ -101,8 +101,8 @@ impl Theme {
         ))
     }
 
-    /// Parses a user's theme, given as file name and text. It may inherit another theme of the
-    /// user. Also returns the mistakes in the files.
+    /// Parses a user's theme, given as file name and text. The theme may inherit another theme of the user. Also
+    /// returns the mistakes in the files.
     pub fn read(file: &str, text: &str, config_dir: Option<&Path>) -> (Self, Vec<Fault>) {
         let mut faults = Vec::new();
         let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
@@ -144,24 +144,23 @@ impl Theme {
         self.styles[role as usize]
     }
 
-    /// Returns the style of text on a background role, such as a glyph on a selected row. The text
-    /// keeps its colour. With sixteen colours or fewer, the background role replaces the whole
-    /// style.
+    /// Returns the style of text on the background of another role, such as a symbol on a selected row. The text
+    /// keeps its colour. With sixteen colours or fewer, the style of the background role replaces that of the text
+    /// where both define something.
     pub fn on(&self, background: Role, role: Role) -> Style {
         let paper = self.style(Role::Text).bg;
         let (background, mut role) = (self.style(background), self.style(role));
         if self.depth <= Depth::Ansi16 {
             return role.patch(background);
         }
-        // A badge keeps its own background, unless this is the background of the whole screen. The
-        // default text colour of the terminal is dropped, because it may be unreadable on this
-        // background.
+        // The text keeps its own background, such as that of a badge, unless it is the background of the whole
+        // screen. It does not keep the terminal's default text colour, which may be unreadable on this background.
         role.bg = role.bg.filter(|bg| Some(*bg) != paper);
         role.fg = role.fg.filter(|fg| *fg != Color::Reset);
         background.patch(role)
     }
 
-    /// Returns the theme with its colours reduced to those of a terminal.
+    /// Returns the theme with its colours reduced to those that a terminal supports.
     pub fn at(&self, depth: Depth) -> Self {
         let mut theme = self.clone();
         theme.depth = depth;
@@ -174,8 +173,8 @@ impl Theme {
             }
             Depth::Mono if self.is_colourless() => {}
             Depth::Mono => {
-                // Without colours, this theme does not distinguish a selected row, so use the
-                // styles of the monochrome theme.
+                // Without colours, a selected row would look like any other row in this theme, so use the styles of
+                // the monochrome theme.
                 if let Some(monochrome) = Self::built_in(MONOCHROME) {
                     theme.styles = monochrome.styles;
                 }
@@ -284,7 +283,7 @@ impl Theme {
 }
 
 impl Default for Theme {
-    /// Returns the dark theme, for an unknown terminal.
+    /// Returns the dark theme, because nothing is known about the terminal.
     fn default() -> Self {
         Self::built_in(ROOT).expect("BUG: the root of all themes is in the program")
     }
@@ -312,7 +311,7 @@ fn built_in_text(name: &str) -> Option<&'static str> {
     found.map(|(_, text)| *text)
 }
 
-/// Reads the user's file of a theme, and returns its name and text; None if it does not exist.
+/// Reads the user's file of a theme. Returns the file's name and text; None if the user has no such file.
 fn users(
     name: &str,
     config_dir: Option<&Path>,

@@ -1,4 +1,4 @@
-//! Parses one theme file, without the theme that it inherits.
+//! Parses one theme file. It does not parse the theme that the file inherits.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::colour;
 use super::role::Role;
 use crate::keymap::file::{Source, did_you_mean, entries};
 
-/// A mistake in a theme file. bowline ignores the invalid value.
+/// A mistake in a theme file. bowline ignores the value with the mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct Fault {
-    /// The file name and the line number.
+    /// The file name and the line number of the mistake.
     pub place: Place,
-    /// The mistake, with the way to correct it.
+    /// The kind of mistake; its text also says how to correct the mistake.
     pub problem: Problem,
 }
 
@@ -39,7 +39,7 @@ pub enum Problem {
     #[error("`{name}` inherits itself ({chain}); let one of these themes inherit dark or light")]
     Cycle {
         name: String,
-        /// The names of the themes in the cycle, in order.
+        /// The names of the themes in the cycle, in the order of inheritance.
         chain: String,
     },
     /// The file contains an unknown field.
@@ -49,10 +49,10 @@ pub enum Problem {
         /// The text `, did you mean ...?` with the most similar field; empty if no field is
         /// similar.
         nearest: String,
-        /// A text that lists the allowed fields.
+        /// A list of the allowed fields, as text for the message.
         known: &'static str,
     },
-    /// The file styles a role that does not exist.
+    /// The file contains a style for a role that does not exist.
     #[error("unknown role `{word}`{nearest}; docs/themes.md lists the roles")]
     Role {
         word: String,
@@ -65,20 +65,20 @@ pub enum Problem {
     )]
     Colour {
         text: String,
-        /// The text `, did you mean ...?` with the most similar name; empty if no name is similar.
+        /// The text `, did you mean ...?` with the most similar colour name; empty if no name is similar.
         nearest: String,
     },
     /// A value has the wrong type.
     #[error("`{word}` should be {expected}")]
     Shape {
-        /// The name of the field.
+        /// The name of the field with the wrong type.
         word: String,
-        /// A description of the expected type.
+        /// The type that the field must have, in words.
         expected: &'static str,
     },
 }
 
-/// A colour as a theme file contains it: a value, or the name of a palette entry or terminal
+/// A colour as a theme file contains it: a value such as `#rrggbb`, or the name of a palette entry or of a terminal
 /// colour.
 #[derive(Clone, Debug)]
 pub(super) enum Ink {
@@ -87,7 +87,7 @@ pub(super) enum Ink {
 }
 
 impl Ink {
-    /// Looks up the name of the colour, first in the palette, then among the terminal colours.
+    /// Converts the name to a colour: looks for the name first in the palette, then among the terminal colours.
     pub(super) fn resolve(&self, palette: &BTreeMap<String, Color>) -> Result<Color, Fault> {
         let (text, place) = match self {
             Self::Colour(colour) => return Ok(*colour),
@@ -106,7 +106,7 @@ impl Ink {
     }
 }
 
-/// A style as a theme file contains it, before its colour names are looked up.
+/// A style as a theme file contains it, with colour names instead of colours.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Look {
     pub(super) fg: Option<Ink>,
@@ -114,13 +114,13 @@ pub(super) struct Look {
     pub(super) attributes: Modifier,
 }
 
-/// The parsed content of one theme file.
+/// The parsed parts of one theme file.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     pub(super) inherits: Option<(String, Place)>,
     pub(super) palette: BTreeMap<String, Color>,
     pub(super) looks: Vec<(Role, Look)>,
-    /// The styles for terminals with sixteen colours, if they differ.
+    /// The styles of the file that apply only to terminals with sixteen colours.
     pub(super) sixteen: Vec<(Role, Look)>,
 }
 
@@ -133,7 +133,7 @@ const ATTRIBUTES: [(&str, Modifier); 5] = [
     ("reverse", Modifier::REVERSED),
 ];
 
-/// Parses a theme file, and returns its valid part. Adds the mistakes to `faults`.
+/// Parses a theme file, and returns the valid part of it. Adds the mistakes to `faults`.
 pub(super) fn read(source: &Source<'_>, faults: &mut Vec<Fault>) -> Sheet {
     let mut reading = Reading { source, faults };
     let mut sheet = Sheet::default();

@@ -1,17 +1,16 @@
-//! The roles of drawn text. Screens use only roles, and a theme defines the style of each role.
+//! The roles of text on the screen. Screens use only roles, and a theme defines the style of each role.
 
-/// The meaning of a drawn text, from which the theme derives its style.
+/// The purpose of a text on the screen. The theme defines a style for each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Normal text. A frame starts filled with this role, so its background is the background of
-    /// the screen.
+    /// Normal text. A frame starts filled with this role, so its background is also the background of the screen.
     Text,
     /// Less important text: ages, units, missing values.
     Muted,
-    /// The names of the program and of the front screen.
+    /// The name of the program, and the name of the front screen.
     Title,
     Header,
-    /// The titles of the open screens.
+    /// The titles of the other open screens.
     Breadcrumb,
     /// The row or cell under the cursor.
     Selection,
@@ -35,11 +34,11 @@ pub enum Role {
     Hold,
     /// The number of releases by which an environment is behind.
     Behind,
-    /// The age of stale data.
+    /// The age of stale data, for which bowline no longer receives changes.
     Stale,
-    /// The badge of a read-only session.
+    /// The badge in the header for a read-only session.
     Readonly,
-    /// The badge of a protected context while it allows writes.
+    /// The badge in the header for a protected context while it allows writes.
     Armed,
     Warning,
     Error,
@@ -59,31 +58,32 @@ pub enum Role {
     Changed,
     /// An unchanged line of a diff, next to a change.
     ContextLine,
-    /// A release in a row. The different releases of a row have the tints 1, 2, 3 and so on.
+    /// A release in a row of the matrix. The first different release of a row has tint 1, the second tint 2, and so
+    /// on.
     Tint1,
-    /// The second of the different releases in a row.
+    /// The second of the different releases in a row of the matrix.
     Tint2,
-    /// The third of the different releases in a row.
+    /// The third of the different releases in a row of the matrix.
     Tint3,
-    /// The fourth of the different releases in a row.
+    /// The fourth of the different releases in a row of the matrix.
     Tint4,
-    /// The fifth of the different releases in a row.
+    /// The fifth of the different releases in a row of the matrix.
     Tint5,
-    /// The sixth of the different releases in a row.
+    /// The sixth of the different releases in a row of the matrix.
     Tint6,
     /// A button without the focus.
     Button,
     /// The button with the focus; enter presses it.
     ButtonFocused,
     Production,
-    /// The badge that shows a past time.
+    /// The badge in the header that shows a past time.
     AsOf,
     PlanTitle,
     Scrollbar,
 }
 
 impl Role {
-    /// All roles in order, each with the word that names it in themes.
+    /// All roles, each with the word that names it in themes.
     #[rustfmt::skip]
     pub const WORDS: [(&str, Role); 42] = [
         ("text", Role::Text), ("muted", Role::Muted), ("title", Role::Title), ("header", Role::Header),
@@ -102,7 +102,7 @@ impl Role {
         ("as-of", Role::AsOf), ("plan-title", Role::PlanTitle), ("scrollbar", Role::Scrollbar),
     ];
 
-    /// The tints for the different releases in a row.
+    /// The tints for the different releases in a row of the matrix.
     pub const TINTS: [Role; 6] = [
         Role::Tint1,
         Role::Tint2,

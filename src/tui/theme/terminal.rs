@@ -1,5 +1,5 @@
-//! Derives the colours of a terminal from environment variables and from its background colour.
-//! This module does not communicate with the terminal; its callers pass in the values.
+//! Computes the number of colours and the background of a terminal from environment variables and from its background
+//! colour. The callers pass in these values, because this module does not communicate with the terminal.
 
 use super::colour;
 use ratatui::style::Color;
@@ -29,7 +29,7 @@ const TRUE: [&str; 7] = [
 const NONE: [&str; 6] = ["dumb", "vt52", "vt100", "vt102", "vt220", "xterm-mono"];
 
 impl Depth {
-    /// Derives the number of colours from the values of `NO_COLOR`, `COLORTERM` and `TERM`.
+    /// Computes the number of colours from the values of `NO_COLOR`, `COLORTERM` and `TERM`.
     pub fn of(no_color: Option<&str>, colorterm: Option<&str>, term: Option<&str>) -> Self {
         let term = term.unwrap_or_default();
         let colorterm = colorterm.unwrap_or_default().to_ascii_lowercase();
@@ -58,8 +58,8 @@ pub enum Background {
 }
 
 impl Background {
-    /// Derives the background from `COLORFGBG`, which some terminals set to the colour numbers of
-    /// text and background, for example `15;0`. None if the value is invalid.
+    /// Computes whether the background is dark or light from `COLORFGBG`, which some terminals set to the colour
+    /// numbers of text and background, for example `15;0`. None if the value is invalid.
     pub fn of_colorfgbg(value: &str) -> Option<Self> {
         match value.rsplit(';').next()?.trim().parse::<u8>().ok()? {
             0..=6 | 8 => Some(Self::Dark),
@@ -68,7 +68,7 @@ impl Background {
         }
     }
 
-    /// Returns the name of the theme for this background.
+    /// Returns the name of the built-in theme that fits this background.
     pub fn theme(self) -> &'static str {
         match self {
             Self::Dark => "dark",
@@ -76,9 +76,9 @@ impl Background {
         }
     }
 
-    /// Derives the background from its colour.
+    /// Decides whether a background colour counts as dark or light.
     pub fn of_channels(channels: [u8; 3]) -> Self {
-        // At this luminance, black and white text have the same contrast.
+        // Above this luminance, black text has more contrast than white text.
         if colour::luminance(channels) > 0.179 {
             Self::Light
         } else {

@@ -95,7 +95,7 @@ fn everything_that_is_read_has_contrast_enough() {
             }
         }
         assert_eq!(low, [""; 0], "{name}");
-        // The background of a selected row must differ visibly from the screen's background.
+        // The background of a selected row must differ visibly from the background of the screen.
         let background = theme.style(Role::Selection).bg.and_then(channels).unwrap();
         for paper in grounds {
             let seen = Oklab::of(background).distance(Oklab::of(rgb(paper)));
@@ -132,7 +132,7 @@ fn only_selection_badges_buttons_and_words_are_painted() {
     }
 }
 
-/// Colour vision deficiencies as matrices in linear light, from Machado and others (2009).
+/// Colour vision deficiencies, as matrices that convert colours in linear light. From Machado and others (2009).
 const SIGHTS: [(&str, [[f64; 3]; 3]); 4] = [
     (
         "all cones",
@@ -193,8 +193,7 @@ fn health_and_diffs_stay_apart_for_every_kind_of_sight() {
             }
         }
     }
-    // Prove that the check can fail: two tints of the dark theme look too similar without medium
-    // cones.
+    // Prove that this check can fail: without medium cones, two tints of the dark theme look too similar.
     let dark = theme("dark");
     let ink = |role| dark.style(role).fg.and_then(channels).unwrap();
     let (_, no_medium) = SIGHTS[2];
@@ -291,7 +290,7 @@ fn a_theme_is_laid_over_what_it_inherits() {
     assert_eq!(faults, [""; 0]);
     let light = theme("light");
     let fg = |role| mine.style(role).fg;
-    // A palette entry also changes inherited styles that use its name.
+    // A palette entry of the user also changes the inherited styles that name this entry.
     assert_eq!(fg(Role::Title), Some(Color::Rgb(1, 2, 3)));
     assert_eq!(fg(Role::Good), Some(Color::Indexed(30)));
     assert_eq!(fg(Role::Muted), Some(Color::Gray));
@@ -301,8 +300,7 @@ fn a_theme_is_laid_over_what_it_inherits() {
         mine.style(Role::Degraded),
         degraded.add_modifier(Modifier::BOLD)
     );
-    // With sixteen colours, a style of the theme itself has priority over an inherited style for
-    // sixteen colours.
+    // With sixteen colours, the theme's own style has priority over a style for sixteen colours that it inherits.
     let sixteen = mine.at(Depth::Ansi16);
     assert_eq!(sixteen.style(Role::Muted).fg, Some(Color::Gray));
     assert_eq!(sixteen.style(Role::Good).fg, Some(Color::Cyan));

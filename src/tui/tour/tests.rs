@@ -36,7 +36,7 @@ async fn who_follows_it_comes_to_its_end() {
     story.keys("esc").shows("tour 4 of 11: a rollback").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("Type prod INC-42 rolled back").await;
-    // Closing a plan leaves the tour at its step.
+    // Closing a plan without applying it does not end the current step.
     story.keys("esc").shows("No plan is open").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("data.image").await;
@@ -68,7 +68,7 @@ async fn it_waits_for_who_wanders_off() {
         story.keys(wandering);
         assert_eq!(said(&story.model), before, "{wandering}");
     }
-    // A user who is ahead of the tour can continue.
+    // The user may be faster than the tour: a step also ends if the user does it early.
     story.keys("R").shows("type prod and why").await;
     assert!(said(&story.model).starts_with("the confirmation"));
 }
@@ -142,7 +142,7 @@ async fn its_keys_are_those_of_the_keymap() {
             tour.go_to(step, 0);
             story.model.tour = Some(tour);
             let said = said(&story.model);
-            // If an action had no key, the text would show it as a command.
+            // The text contains no placeholders, so every action of the tour has a key or a command.
             assert!(!said.contains(['{', '}', '@']), "{keymap}: {said}");
             assert_eq!(said.contains(rollback), step == 3, "{keymap}: {said}");
         }

@@ -1,4 +1,4 @@
-//! Small drawing functions that several screens share. They have no state.
+//! Small drawing functions that several screens share. They store nothing between two frames.
 
 pub mod table;
 
@@ -6,8 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text;
 
-/// Wraps a text between words to lines of at most `width` columns. Cuts a word that is longer than
-/// a line.
+/// Wraps a text at blanks to lines of at most `width` columns. Splits a word that is longer than a line.
 pub fn wrap(words: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let cleaned = text::clean(words);
@@ -36,7 +35,8 @@ pub fn wrap(words: &str, width: usize) -> Vec<String> {
             }
             line = word;
         }
-        // A word that was cut completely leaves no rest. An empty paragraph becomes one empty line.
+        // If a word ended exactly at the end of a line, nothing is left to add. But an empty paragraph becomes one
+        // empty line.
         if !line.is_empty() || lines.len() == before {
             lines.push(line);
         }
@@ -44,7 +44,7 @@ pub fn wrap(words: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Splits a word after at most `width` columns, but after at least one grapheme.
+/// Splits a word after at most `width` columns. The first part has at least one grapheme, even if it is wider.
 fn split(word: &str, width: usize) -> (String, String) {
     let mut used = 0;
     let mut at = 0;
@@ -59,8 +59,8 @@ fn split(word: &str, width: usize) -> (String, String) {
     (head.to_owned(), rest.to_owned())
 }
 
-/// Returns the index of the first row to draw, so that the selected row is visible. Scrolls as
-/// little as possible.
+/// Returns the index of the first row to draw. It differs from the previous `first` only as far as needed to make the
+/// selected row visible.
 pub fn scrolled(first: usize, selected: usize, height: usize, count: usize) -> usize {
     let height = height.max(1);
     let last = count.saturating_sub(height);

@@ -1,4 +1,4 @@
-//! A table that fits its columns to the width: it first narrows columns, then hides some.
+//! A table that fits its columns to the width of the screen: it first narrows columns, then hides some.
 
 use ratatui::layout::Rect;
 
@@ -6,26 +6,27 @@ use crate::pen::Sheet;
 use crate::text;
 use crate::theme::Role;
 
-/// The number of columns left of the first cell, for the cursor and the mark.
+/// The number of screen columns to the left of the first table column, for the cursor and the mark.
 pub const MARGIN: u16 = 3;
-/// The number of blank columns between two table columns.
+/// The number of blank screen columns between two table columns.
 const GAP: u16 = 2;
-/// A column with a priority below this value is hidden before any other column is narrowed.
+/// The table hides columns with a priority below this value before it narrows any column.
 const OPTIONAL: u8 = 50;
-/// A column that is wider than this may be narrowed before any column is hidden.
+/// A column that is wider than this may be narrowed before the table hides any column.
 const LONG: u16 = 32;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// The text in the head of the column.
+    /// The text at the top of the column.
     pub head: &'static str,
-    /// The minimum width. If there is less room, the table hides the column.
+    /// The minimum width of the column. If there is less room, the table hides the column.
     pub least: u16,
-    /// The priority. The table hides the column with the lowest priority first.
+    /// The priority of the column. The table hides the column with the lowest priority first.
     pub stays: u8,
-    /// Whether the texts are aligned to the right.
+    /// Whether the texts of the column are aligned to the right.
     pub right: bool,
-    /// Whether the texts are names, which the table cuts in the middle and not at the end.
+    /// Whether the texts of the column are names. The table cuts a name in the middle, because names often differ at
+    /// the end.
     pub named: bool,
 }
 
@@ -41,7 +42,7 @@ impl Column {
         }
     }
 
-    /// Makes the table cut the texts of the column in the middle, because they are names.
+    /// Makes the table cut the texts of this column in the middle, because they are names.
     pub const fn named(self) -> Self {
         Self {
             named: true,
@@ -66,7 +67,7 @@ pub fn cell(text: impl Into<String>, role: Role) -> Cell {
 
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// One cell per column.
+    /// The cells of the row, one per column.
     pub cells: Vec<Cell>,
     /// Whether the cursor is on the row.
     pub selected: bool,
@@ -74,7 +75,7 @@ pub struct Line {
     pub marked: bool,
 }
 
-/// The position of the drawn rows in the list of all rows.
+/// The position of the drawn rows within all rows of the table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
     pub first: usize,
@@ -86,20 +87,20 @@ pub fn bad() -> (String, Role) {
     (" bad".to_owned(), Role::Degraded)
 }
 
-/// The column by which the rows are sorted.
+/// The column by which the rows are sorted, and the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sorted {
-    /// The text in the head of the sort column.
+    /// The text at the top of the column by which the rows are sorted.
     pub head: &'static str,
     pub falling: bool,
 }
 
-/// Draws the heads of the columns and the rows, without a sort arrow.
+/// Draws the titles of the columns and the rows, without a sort arrow.
 pub fn draw(sheet: &mut Sheet<'_>, columns: &[Column], lines: &[Line], window: Window) {
     draw_sorted(sheet, columns, lines, window, None);
 }
 
-/// Draws the heads of the columns and the rows, with an arrow at the sort column.
+/// Draws the titles of the columns and the rows, with an arrow at the column by which the rows are sorted.
 pub fn draw_sorted(
     sheet: &mut Sheet<'_>,
     columns: &[Column],
@@ -123,7 +124,7 @@ pub fn draw_sorted(
         columns.collect()
     };
     let mut widths = self::widths(columns, &natural(&heads), room);
-    // If the sort column is hidden, the first visible head shows its name.
+    // If the sort column is hidden, the title of the first visible column also names the sort column.
     let is_seen = |sorted: &Sorted| {
         let mut seen = columns.iter().zip(&widths).filter(|(_, width)| **width > 0);
         seen.any(|(column, _)| column.head == sorted.head)
@@ -175,7 +176,7 @@ fn put(sheet: &mut Sheet<'_>, row: u16, columns: &[Column], widths: &[u16], line
         if column.right {
             pen.skip(width.saturating_sub(wide));
         }
-        // A long name is cut so that its label stays.
+        // A long name is cut, because the label after it must stay visible.
         let word = bad();
         let kept = match cell.as_slice() {
             [_, last, ..] if *last == word => text::width(&word.0),
@@ -201,7 +202,7 @@ fn put(sheet: &mut Sheet<'_>, row: u16, columns: &[Column], widths: &[u16], line
     }
 }
 
-/// Returns the widths of the columns; the width 0 hides a column.
+/// Returns the widths of the columns; a column with the width 0 is hidden.
 fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
     let least: Vec<u16> = columns
         .iter()
@@ -233,8 +234,8 @@ fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
         let seen = (0..columns.len()).filter(|at| widths.get(*at).is_some_and(|width| *width > 0));
         let seen: Vec<usize> = seen.collect();
         let stays = |at: &usize| columns.get(*at).map(|column| column.stays);
-        // Among columns of equal priority, the last one is hidden. The column with the highest
-        // priority always stays.
+        // Of several columns with the lowest priority, hide the last one. Never hide the column with the highest
+        // priority.
         let goes = seen.iter().rev().min_by_key(|at| stays(at)).copied();
         let optional = goes
             .as_ref()
@@ -266,7 +267,7 @@ fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
     widths
 }
 
-/// Draws a scrollbar at the right edge, if not all rows fit.
+/// Draws a scrollbar at the right edge, if the table has more rows than fit.
 fn scrollbar(sheet: &mut Sheet<'_>, window: Window) {
     let height = usize::from(sheet.height().saturating_sub(1));
     if window.count <= height || height == 0 {
@@ -311,7 +312,7 @@ mod tests {
         ] {
             assert_eq!(widths(&columns, &[10, 10, 10], room), expected, "{room}");
         }
-        // A column is never wider than its content.
+        // A column is never wider than its longest text.
         assert_eq!(widths(&columns, &[2, 3, 4], 100), [2, 3, 4]);
         assert_eq!(widths(&[], &[], 10), [0u16; 0]);
         assert_eq!(widths(&columns[..1], &[10], 2), [2]);

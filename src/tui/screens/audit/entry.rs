@@ -1,4 +1,4 @@
-//! The screen of one audit entry, with the entries before and after it in its hash chain.
+//! The screen of one audit entry. It also shows the entries before and after this entry in the hash chain.
 
 use std::sync::Arc;
 
@@ -21,19 +21,19 @@ use crate::widgets::wrap;
 /// The column at which the values of the fields start.
 const VALUES: u16 = 16;
 
-/// The shown entry and the other entries of its chain.
+/// The entry that the screen shows, and the other entries of its hash chain.
 #[derive(Debug)]
 pub struct State {
     whole: Arc<Whole>,
-    /// The indexes of the chain's entries in the audit trail, the oldest first.
+    /// The entries of the hash chain, the oldest first, as indexes into the audit trail.
     chain: Vec<usize>,
-    /// The position of the shown entry in `chain`.
+    /// The position in `chain` of the entry that the screen shows.
     at: usize,
     scroll: usize,
 }
 
 impl State {
-    /// Opens the entry with this name; None if the audit trail has no such entry.
+    /// Opens the audit entry with this name; None if the audit trail has no such entry.
     pub(super) fn of(whole: Arc<Whole>, name: &str) -> Option<Self> {
         let entries = &whole.record.entries;
         let own = |entry: &AuditEntry| entry.metadata.name.as_deref() == Some(name);
@@ -78,8 +78,8 @@ impl State {
         }
     }
 
-    /// Returns the comparison of the entry's revision with the revision before; None without such a
-    /// revision.
+    /// Returns the comparison of the ReleasePin's revision in this entry with the revision before it; None if there
+    /// are not two such revisions.
     pub fn comparison(&self) -> Option<Comparison> {
         let entry = self.entry(self.at)?;
         comparison(&(place(entry)?, entry.spec.revision))
@@ -125,8 +125,8 @@ impl State {
             }
             _ => return Handled::No,
         }
-        // The number of lines is known only when the screen is drawn, and no entry has more lines
-        // than this.
+        // This limit is larger than the number of lines of any entry. The exact number is known only when the screen
+        // is drawn.
         self.scroll = self.scroll.min(500);
         Handled::Yes
     }

@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-/// Draws a bar per verification problem at the top of the screen; returns the number of used rows.
+/// Draws one bar for each problem that the verification found. Returns the number of used rows.
 pub(super) fn bar(sheet: &mut Sheet<'_>, problems: &[Finding]) -> u16 {
     let most = usize::from(sheet.height() / 4).clamp(1, 3);
     let shown = problems.len().min(most);
@@ -128,7 +128,8 @@ fn line(sheet: &Sheet<'_>, scene: &Scene<'_>, selected: bool, shown: &Shown) -> 
     }
 }
 
-/// Returns the cell with the old and the new release, without the component in their names.
+/// Returns the table cell with the old and the new release. Leaves out the component at the start of the release
+/// names.
 fn change(sheet: &Sheet<'_>, scene: &Scene<'_>, shown: &Shown) -> Cell {
     let row = &shown.row;
     let namespace = &scene.model.target_info.namespace;

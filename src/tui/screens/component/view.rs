@@ -12,7 +12,7 @@ use crate::widgets::{scrolled, wrap};
 
 /// The maximum number of rows for the list of environments.
 const ENVIRONMENTS: u16 = 8;
-/// The maximum number of rows for the details of the selected environment.
+/// The maximum number of rows for the sentences about the selected environment.
 const SAID: u16 = 6;
 
 impl State {
@@ -51,7 +51,7 @@ impl State {
             .right(&words, Role::Muted);
     }
 
-    /// Draws one row per environment; returns the index of the next free row.
+    /// Draws one row per environment; returns the index of the next free row of the sheet.
     fn environments(
         &self,
         sheet: &mut Sheet<'_>,
@@ -120,7 +120,7 @@ impl State {
             {
                 let (_, role) = health(cell.health(), glyphs);
                 pen.put(cell.health().word(), role);
-                // `judged` returns the Ready condition only if it describes the effective release.
+                // `judged` returns the Ready condition only if the condition describes the effective release.
                 let pin = scene.world.pin_of(component, environment);
                 let ready = pin.and_then(|pin| pin.judged(now));
                 let message = ready.map_or("", |ready| &*ready.message);
@@ -134,7 +134,7 @@ impl State {
         y
     }
 
-    /// Draws the details of the selected environment; returns the index of the next free row.
+    /// Draws the sentences about the selected environment; returns the index of the next free row of the sheet.
     fn said(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, component: &Key, row: u16) -> u16 {
         let title = format!(
             "{} in {}",
@@ -164,8 +164,8 @@ impl State {
         y
     }
 
-    /// Draws only the selected environment in two rows, for a low terminal; returns the index of
-    /// the next free row.
+    /// Draws only the selected environment in two rows, because the terminal has few rows. Returns the index of the
+    /// next free row.
     fn narrow(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, component: &Key) -> u16 {
         let cell = matrix::cell(
             scene.world,

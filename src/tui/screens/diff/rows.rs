@@ -1,26 +1,26 @@
-//! Computes the rows of a diff once: when the diff arrives, and when its folds or its layout
-//! change. So drawing only looks up the visible rows.
+//! Computes all rows of a diff when the diff arrives, and when its folds or its layout change. Therefore, drawing
+//! only has to look up the visible rows.
 
 use std::collections::BTreeSet;
 
 use crate::engine::diff::{Diff, Hunk, Kind};
 
-/// The number of unchanged lines around a change that are never folded.
+/// The number of unchanged lines around a change that always stay visible.
 const CONTEXT: usize = 3;
-/// The minimum number of lines in a fold.
+/// The minimum number of lines that a fold hides.
 const WORTH: usize = 2;
 
 /// One row of the diff screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// The title of an object; the number is the object's index in the diff.
+    /// The title row of an object; the number is the object's index in the diff.
     Object(usize),
-    /// A fold: a run of unchanged lines that are not shown.
+    /// A fold: one row in place of consecutive unchanged lines.
     Fold {
         object: usize,
-        /// The index of the hunk in the object.
+        /// The index of the folded hunk in the object.
         hunk: usize,
-        /// The index of the first folded line in the hunk.
+        /// The index in the hunk of the first folded line.
         from: usize,
         /// The number of folded lines.
         count: usize,
@@ -33,16 +33,16 @@ pub enum Row {
     Gap(usize),
 }
 
-/// The lines of a hunk that one row shows.
+/// The line or pair of lines of a hunk that one row shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// The index of the object in the diff.
+    /// The index in the diff of the object to which the line belongs.
     pub object: usize,
-    /// The index of the hunk in the object.
+    /// The index in the object of the hunk to which the line belongs.
     pub hunk: usize,
-    /// The index in the hunk of the older side's line; None if the row shows none.
+    /// The index in the hunk of the older side's line; None if the row shows no line of the older side.
     pub before: Option<u32>,
-    /// The index in the hunk of the newer side's line; None if the row shows none. It is equal to
+    /// The index in the hunk of the newer side's line; None if the row shows no line of the newer side. Equal to
     /// `before` if the line is unchanged.
     pub after: Option<u32>,
 }
@@ -56,7 +56,7 @@ impl Row {
         }
     }
 
-    /// Returns the first line that the row stands for, as (hunk, line); None for a title or a gap.
+    /// Returns the first line that the row shows or hides, as (hunk, line); None for a title or an empty row.
     fn line(&self) -> Option<(usize, usize)> {
         match self {
             Self::Object(_) | Self::Gap(_) => None,
@@ -68,7 +68,7 @@ impl Row {
         }
     }
 
-    /// Returns whether the row shows this line, or folds it.
+    /// Returns whether the row shows this line, or hides it in a fold.
     fn covers(&self, object: usize, hunk: usize, line: usize) -> bool {
         match self {
             Self::Fold {
@@ -91,9 +91,9 @@ impl Row {
 /// The folds that the user opened or closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folds {
-    /// The indexes of folded objects. Only their titles are shown.
+    /// The indexes of folded objects, of which only the title row is visible.
     pub closed: BTreeSet<usize>,
-    /// The unfolded runs of unchanged lines, as (object, hunk, first line).
+    /// The places where the user has unfolded unchanged lines, as (object, hunk, first line).
     pub open: BTreeSet<(usize, usize, usize)>,
 }
 
@@ -121,7 +121,7 @@ impl Count {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     pub rows: Vec<Row>,
-    /// The index of the first row of each change.
+    /// The indexes of the first row of each change.
     pub hunks: Vec<usize>,
     /// The changed objects, as (index of the object, index of its title row).
     pub objects: Vec<(usize, usize)>,
@@ -172,7 +172,7 @@ impl Rows {
         }
     }
 
-    /// Adds the rows of unchanged lines. Folds the lines that are far from a change.
+    /// Adds the rows of unchanged lines, and folds those that are far from a change.
     fn same(
         &mut self,
         (object, number): (usize, usize),
@@ -220,7 +220,7 @@ impl Rows {
         }
     }
 
-    /// Adds the rows of changed lines: as pairs if side by side, or in order if unified.
+    /// Adds the rows of changed lines: in pairs if the layout is side by side, one after another if it is unified.
     fn changed(
         &mut self,
         (object, number): (usize, usize),
@@ -252,7 +252,7 @@ impl Rows {
         loop {
             match (old.peek().copied(), new.peek().copied()) {
                 (None, None) => break,
-                // The two lines are each other's pair, or both have no pair.
+                // Both lines belong to the same pair, or both belong to no pair.
                 (Some((one, pair)), Some((other, back)))
                     if pair == Some(other) || pair.is_none() && back.is_none() =>
                 {
@@ -272,7 +272,7 @@ impl Rows {
         }
     }
 
-    /// Returns the index of the row that shows the same line as a row of another layout.
+    /// Returns the index of the row that shows the same line as `row`, which is a row of another layout.
     pub fn like(&self, row: &Row) -> usize {
         let object = row.object();
         let line = row.line().and_then(|(hunk, line)| {
@@ -290,15 +290,15 @@ impl Rows {
 /// The YAML path of a line, computed from the indentation of the lines before it.
 #[derive(Debug, Default)]
 struct Path {
-    /// The enclosing keys and list items, as (indentation, name, whether it is a list item).
+    /// The keys and list items that enclose the line, as (indentation, name, whether it is a list item).
     parents: Vec<(usize, String, bool)>,
 }
 
-/// The number of lines in which the field `name` of a list item is searched.
+/// The maximum number of lines in which bowline searches for the field `name` of a list item.
 const REACH: usize = 40;
 
 impl Path {
-    /// Updates the path for the next line.
+    /// Updates the path from the previous line to the next line.
     fn enter(&mut self, hunk: &Hunk, at: usize) {
         let Some(line) = hunk.lines.get(at).map(|line| hunk.text(line)) else {
             return;
@@ -322,8 +322,8 @@ impl Path {
         }
     }
 
-    /// Removes the parents that do not enclose a line of this indentation. A list item may have the
-    /// same indentation as the key of its list.
+    /// Removes the parents that do not enclose a line of this indentation. A list item may have the same indentation
+    /// as the key of its list, so `item` says whether the line starts a list item.
     fn leave(&mut self, indent: usize, item: bool) {
         let encloses = |(own, _, is_item): &(usize, String, bool)| {
             *own < indent || (*own == indent && item && !is_item)
@@ -333,7 +333,7 @@ impl Path {
         }
     }
 
-    /// Returns the path of the keys that enclose a line.
+    /// Returns the path of the keys that enclose this line.
     fn above(&self, hunk: &Hunk, at: usize) -> String {
         let line = hunk.lines.get(at).map_or("", |line| hunk.text(line));
         let text = line.trim_start();
@@ -352,7 +352,7 @@ impl Path {
     }
 }
 
-/// Returns the value of a list item's field `name`; None if the item has none nearby.
+/// Returns the value of the field `name` of a list item; None if the next lines contain no such field.
 fn name<'h>(hunk: &'h Hunk, at: usize, first: &'h str, indent: usize) -> Option<&'h str> {
     if let Some(name) = first.strip_prefix("name: ") {
         return Some(name);
@@ -443,8 +443,7 @@ mod tests {
             ]
         );
         assert_eq!(rows.objects, [(0, 0)]);
-        // After unfolding, the rows contain all lines, and each row finds its line in the other
-        // layout.
+        // All lines are unfolded, so each row of one layout must find its line in the other layout.
         let mut folds = Folds::default();
         for row in &rows.rows {
             if let Row::Fold {

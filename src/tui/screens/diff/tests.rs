@@ -96,7 +96,7 @@ pub(in crate::screens) fn compare() -> Compare {
     }
 }
 
-/// Opens a diff from the matrix, with this comparison as the answer.
+/// Opens a diff from the matrix; the runner answers with this comparison.
 pub(in crate::screens) fn opened(compare: Compare) -> SnapshotTest {
     let mut still = SnapshotTest::of(shop());
     let effects = press(&mut still, "d");
@@ -178,13 +178,13 @@ fn a_change_far_to_the_right_is_brought_into_sight() {
         let change = change(&before, &after);
         let hidden = hidden(&before, &change, room);
         let start = wide(&before[..change.start]);
-        // The dots take the place of the first hidden column.
+        // One of the hidden columns is used for the dots that mark hidden text.
         assert!(
             start >= hidden && start <= hidden + room,
             "{before} {hidden}"
         );
         let end = wide(&before[..change.end]);
-        // If a line continues, its last column shows dots. The changed word is visible to its end.
+        // If a line is cut at the right, its last column shows dots. The changed word is visible to its end.
         match hidden > 0 {
             true => assert!(end + 5 > room, "{before}"),
             false => assert!(end <= room, "{before}"),
@@ -289,7 +289,7 @@ fn a_place_is_compared_with_the_one_before_or_with_what_was_good_or_with_what_is
 #[test]
 fn keys_go_from_change_to_change() {
     for (keys, expected) in [
-        // The first object is the one with the most important change: the workload whose image
+        // The diff starts with the object that has the most important change: here the workload, because its image
         // changes.
         ("n", "replicas: 2"),
         ("o n", "new-flow: \"on\""),
@@ -301,13 +301,13 @@ fn keys_go_from_change_to_change() {
         ("g g", "Deployment.apps checkout-service"),
         ("g g o o o", "PodDisruptionBudget.policy checkout-service"),
         ("g g o j", "2 folded data"),
-        // Unfold the lines, then fold them again from a line inside.
+        // Unfold the lines, then fold them again with the cursor on one of them.
         ("g g o j z", "apiVersion: v1"),
         ("g g o j z j z", "2 folded data"),
         // On the title of an object, the key folds the whole object.
         ("g g o o z n", "apiVersion: policy/v1"),
         ("g g z z n", "app.kubernetes.io/version: v1.2.1"),
-        // In the other layout, the cursor stays on its line.
+        // After a change of the layout, the cursor stays on its line.
         (
             "g g n n n n u",
             "image: registry.example/shop/checkout:v1.2.1",
@@ -341,7 +341,7 @@ fn noise_is_asked_for_and_what_is_read_stays_until_it_comes() {
     assert!(comparison.noise);
     assert!(still.screen().contains("loading again"));
     answer(&mut still, ticket, Ok(Box::new(compare())));
-    // The cursor stays on its object, and moves to the object's first change.
+    // After the comparison is read again, the cursor stays on its object, on the object's first change.
     assert_eq!(under(&still.model), "new-flow: \"on\"");
     assert!(still.screen().contains("with noise"));
     let effects = press(&mut still, "w");

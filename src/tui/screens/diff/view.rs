@@ -1,4 +1,4 @@
-//! Draws a diff. It visits only the visible rows, and compares words only in them.
+//! Draws a diff. Draws only the visible rows, and searches for changed words only in these rows.
 
 use std::ops::Range;
 
@@ -17,13 +17,13 @@ use crate::text;
 use crate::theme::Role;
 use crate::widgets::{scrolled, wrap};
 
-/// The maximum number of bytes of a line that are drawn.
+/// The maximum number of bytes that are drawn of one line.
 const LONGEST: usize = 4_096;
-/// The maximum length of a line, in bytes, in which changed words are highlighted.
+/// The maximum length of a line in bytes for highlighting changed words. Longer lines have no highlighting.
 const WORDS: usize = 1_024;
-/// The number of columns that stay visible left of a change, if the line is scrolled to the change.
+/// The number of columns that stay visible to the left of a change, if a long line is scrolled to the change.
 const BEFORE: usize = 8;
-/// If the rest of a word after a change is at most this many bytes long, it stays visible, too.
+/// A word that continues after a change by at most this many bytes stays visible to its end.
 const WORD_END: usize = 4;
 /// The width of the line numbers, in columns.
 const NUMBER: u16 = 5;
@@ -68,7 +68,7 @@ impl State {
         self.rows(&mut sheet.part(right), scene, shown);
     }
 
-    /// Draws the rule that shows the object and the change under the cursor.
+    /// Draws a horizontal line with the name of the object, and the number of the change, under the cursor.
     fn rule(&self, sheet: &mut Sheet<'_>, shown: &Shown, frame: Frame) {
         let rows = &shown.rows;
         let object = rows.rows.get(self.cursor).map(Row::object);
@@ -179,7 +179,7 @@ impl State {
         self.half(&mut pen, hunk, spot.after, Of::After, selected);
     }
 
-    /// Draws one side of a row: line number, sign and text.
+    /// Draws one side of a row: line number, sign and text. If `at` is None, the side is empty.
     fn half(&self, pen: &mut Pen<'_>, hunk: &Hunk, at: Option<u32>, of: Of, selected: bool) {
         let at = at.and_then(|at| usize::try_from(at).ok());
         let Some((at, line)) = at.and_then(|at| Some((at, hunk.lines.get(at)?))) else {
@@ -223,8 +223,8 @@ impl State {
         for (mut piece, is_word) in pieces {
             let wide = text::width(&piece);
             left -= wide;
-            // The line is full, but the text continues. A piece that is too long makes the pen cut
-            // it and write dots.
+            // The piece fills the line, but more text follows. A blank makes the piece too long, so that the pen cuts
+            // it and draws dots.
             if wide == pen.room() && left > 0 {
                 piece.push(' ');
             }
@@ -233,8 +233,8 @@ impl State {
     }
 }
 
-/// Returns the changed part of a line as a range of bytes. It lies between the prefix and the
-/// suffix that the line shares with its pair.
+/// Returns the changed part of a line, as a range of bytes. The text before and after this part is the same in both
+/// lines of the pair.
 pub(super) fn change(whole: &str, pair: &str) -> Range<usize> {
     let same = |(one, other): &((usize, char), char)| one.1 == *other;
     let head = whole.char_indices().zip(pair.chars());
@@ -250,23 +250,23 @@ pub(super) fn change(whole: &str, pair: &str) -> Range<usize> {
     head..whole.len() - tail
 }
 
-/// Returns the number of columns to hide at the left of a line, so that its changed part is visible
-/// in `room` columns.
+/// Returns the number of columns to hide at the left of a line, so that its changed part is visible in a width of
+/// `room` columns.
 pub(super) fn hidden(whole: &str, change: &Range<usize>, room: usize) -> usize {
     let columns = |end: usize| text::width(whole.get(..end).unwrap_or_default());
-    // A change can end inside a word: `8s` and `5s` differ in one character, but the user needs the
-    // whole value.
+    // A change can end inside a word: `8s` and `5s` differ in one character, but the user wants to see the whole
+    // value.
     let behind = whole.get(change.end..).unwrap_or_default();
     let word = behind.find(|c: char| !c.is_alphanumeric());
     let word = word.unwrap_or(behind.len());
     let word = if word <= WORD_END { word } else { 0 };
     let (start, end) = (columns(change.start), columns(change.end + word));
-    // If the line continues, its last column shows dots.
+    // If the line is cut at the right, its last column shows dots.
     let dots = usize::from(text::width(whole) > room);
     if end + dots <= room {
         return 0;
     }
-    // One column shows dots. If the change is wider than the room, its start is visible.
+    // The last `1` is for the column with the dots. If the change is wider than the room, its start is visible.
     (end + 1)
         .saturating_sub(room)
         .min(start.saturating_sub(BEFORE))
@@ -281,8 +281,7 @@ enum Of {
     Both,
 }
 
-/// Splits a line into pieces, and marks the pieces that are changed words. Leaves out the columns
-/// that are scrolled out at the left.
+/// Splits a line into pieces, as (text, whether the piece is a changed word). Leaves out the first `shift` columns.
 fn pieces(whole: &str, words: &[Range<usize>], shift: usize) -> Vec<(String, bool)> {
     let mut end = whole.len().min(LONGEST + shift);
     while !whole.is_char_boundary(end) {
@@ -324,8 +323,8 @@ fn cursor(pen: &mut Pen<'_>, glyphs: &Glyphs, selected: bool) {
     };
 }
 
-/// Draws the titles of the two sides. Also draws the past time at which they were effective, or the
-/// time at which each was read.
+/// Draws the titles of the two sides, and a time: the past time at which both sides were effective, or the time at
+/// which bowline read each side.
 fn title(
     sheet: &mut Sheet<'_>,
     target_info: &TargetInfo,
@@ -361,7 +360,7 @@ fn title(
             .skip(1)
             .put(&half.what, Role::Text)
             .skip(2);
-        // If there is too little room, keep the titles first, then the time.
+        // If there is too little room for all texts, the titles have priority, then the time.
         let long = match as_of {
             Some(_) => format!("effective at {time}"),
             None => format!("read {time}"),
@@ -385,7 +384,7 @@ fn title(
     }
 }
 
-/// Returns only the differing parts of the titles of two sides.
+/// Returns the first parts in which the titles of two sides differ. If the titles are equal, returns both unchanged.
 fn told_apart<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     let mut parts = before.split(", ").zip(after.split(", "));
     let Some((one, other)) = parts.find(|(one, other)| one != other) else {
@@ -397,7 +396,8 @@ fn told_apart<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     }
 }
 
-/// Returns texts for the number of differences, from the longest to the shortest wording.
+/// Returns texts that say how many differences there are, from the longest to the shortest text. The caller draws the
+/// longest that fits.
 fn counts(shown: &Shown) -> Vec<(String, Role)> {
     let diff = &shown.compare.diff;
     let objects = match diff.changed().count() {
@@ -508,7 +508,7 @@ fn head(sheet: &mut Sheet<'_>, y: u16, shown: &Shown, index: usize, selected: bo
         .plain();
 }
 
-/// Draws the row of a fold.
+/// Draws the row that stands for folded lines.
 fn fold(sheet: &mut Sheet<'_>, y: u16, count: usize, path: &str, selected: bool) {
     let dots = match sheet.glyphs.arrow {
         "->" => "...",
@@ -528,7 +528,7 @@ fn fold(sheet: &mut Sheet<'_>, y: u16, count: usize, path: &str, selected: bool)
     pen.plain();
 }
 
-/// Returns the full name of an object for its title.
+/// Returns the full name of an object, for its title row.
 fn title_of(identity: &Identity) -> String {
     identity.to_string()
 }

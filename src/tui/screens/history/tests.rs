@@ -12,7 +12,7 @@ use crate::model;
 use crate::snapshot_test::SnapshotTest;
 use crate::update::update;
 
-/// Creates the shop for the tests of screens. One component fails in production.
+/// Creates the shop for the tests of screens, in which one component fails in production.
 pub(in crate::screens) fn shop() -> World {
     let mut world = world();
     for (minute, version) in (1..).zip(["v1.2.0", "v1.2.1", "v1.2.2", "v1.2.3", "v1.2.4"]) {
@@ -80,7 +80,7 @@ fn because(action: Done, actor: &str, reason: Option<&str>) -> Option<Cause> {
     })
 }
 
-/// Returns the revisions of the ReleasePin in production, with a gap.
+/// Returns revisions of the ReleasePin in production, including a gap.
 pub(in crate::screens) fn revisions() -> Revisions<Pinned> {
     let hold: Hold = serde_json::from_value(json!({
         "id": "h1", "owner": "tom", "reason": "until the leak is found", "since": at("09:00:00"),
@@ -136,14 +136,14 @@ pub(in crate::screens) fn opened(keys: &str) -> SnapshotTest {
         .answer(|_| Answer::Revisions(Ok(Box::new(revisions()))))
 }
 
-/// Presses keys; returns the effects of the model.
+/// Presses keys; returns the effects that the model requests.
 pub(in crate::screens) fn press(still: &mut SnapshotTest, keys: &str) -> Vec<Effect> {
     let keys = keymap::Key::sequence(keys).unwrap().into_iter();
     keys.flat_map(|key| tell(still, model::Event::Key(key.event())))
         .collect()
 }
 
-/// Passes an event to the model; returns the effects of the model.
+/// Passes an event to the model; returns the effects that the model requests.
 pub(in crate::screens) fn tell(still: &mut SnapshotTest, event: model::Event) -> Vec<Effect> {
     update(&mut still.model, &still.world, still.now, event)
 }
@@ -180,7 +180,7 @@ fn keys_on_revisions() {
     let revisions = "bowline diff checkout-service --environment production";
     let rollback = "bowline rollback checkout-service --environment production";
     for (keys, expected) in [
-        // The selected revision and the one before, even across a gap.
+        // Compares the selected revision with the one before it, even if a gap is between them.
         (
             "d",
             format!("{revisions} --from-revision 6 --to-revision 7"),
@@ -193,8 +193,8 @@ fn keys_on_revisions() {
             "j j j d",
             format!("{revisions} --from-revision 1 --to-revision 4"),
         ),
-        // Two marked revisions, in the order of their numbers; after three marks, the last two;
-        // with one mark, the marked and the selected revision.
+        // Compares two marked revisions, in the order of their numbers; after three marks, the last two; with one
+        // mark, the marked and the selected revision.
         (
             "space j j space d",
             format!("{revisions} --from-revision 4 --to-revision 7"),
@@ -299,7 +299,7 @@ fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
         wanted(&effects),
         ["bowline rollback checkout-service --environment production --to-revision 6"]
     );
-    // The screen ignores the answer to an earlier request.
+    // The screen ignores the late answer to an earlier request.
     let late = model::Event::Answer(1, Answer::Revisions(Err("late".to_owned())));
     tell(&mut still, late);
     still.hides("late");

@@ -15,7 +15,7 @@ use crate::text;
 use crate::theme::Role;
 use crate::widgets::{scrolled, wrap};
 
-/// The widths of the columns for one width of the screen; 0 for a column that does not fit.
+/// The widths of the columns for one width of the screen; 0 hides a column for which there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Widths {
     number: u16,
@@ -107,7 +107,8 @@ impl History {
                 gap(sheet, y, widths, row, selected);
                 continue;
             };
-            // The rows above this one contain newer revisions. The filter may hide the next one.
+            // The rows above this row contain newer revisions. The filter may hide the next newer one, so search in
+            // all rows.
             let newer = all.iter().take_while(|other| !std::ptr::eq(**other, *row));
             let newer: Vec<&&Row<Pinned>> = newer.collect();
             let next = newer.into_iter().rev().find_map(|row| match row {
@@ -257,7 +258,7 @@ fn sign(pen: &mut Pen<'_>, glyphs: &Glyphs, selected: bool, marked: bool) {
     pen.skip(1).cell(sign, 2, role);
 }
 
-/// The content of one row of the list.
+/// The texts that one row of the list shows.
 struct Line<'a> {
     revision: &'a Revision<Pinned>,
     label: String,

@@ -1,5 +1,4 @@
-//! The columns of the lists of releases, ReleasePins and snapshots. Cells are computed only for
-//! visible rows.
+//! The columns of the lists of releases, ReleasePins and snapshots. Table cells are computed only for visible rows.
 
 use std::sync::Arc;
 
@@ -72,7 +71,7 @@ const SNAPSHOTS_OTHER: &[Column] = &[
     Column::new("LABELS", 16, 40),
 ];
 
-/// Returns the columns for a kind of rows; the second set if `other` is true.
+/// Returns the columns for a kind of rows: the second set of columns if `other` is true, otherwise the first.
 pub(super) fn of(kind: Kind, other: bool) -> &'static [Column] {
     match (kind, other) {
         (Kind::Releases, false) => RELEASES,
@@ -84,7 +83,7 @@ pub(super) fn of(kind: Kind, other: bool) -> &'static [Column] {
     }
 }
 
-/// Returns the column by which the rows are sorted. The ages are ascending if the newest row is
+/// Returns the column by which the rows are sorted, and the direction. Ages count as ascending if the newest row is
 /// first.
 pub(super) fn sorted(kind: Kind, other: bool, (sort, reversed): (Sort, bool)) -> Sorted {
     let (head, falling) = match (kind, sort) {
@@ -107,7 +106,7 @@ pub(super) fn sorted(kind: Kind, other: bool, (sort, reversed): (Sort, bool)) ->
     }
 }
 
-/// Returns the cells of a row, for the second set of columns if `other` is true.
+/// Returns the table cells of a row: for the second set of columns if `other` is true, otherwise for the first.
 pub(super) fn cells(
     kind: Kind,
     other: bool,
@@ -136,8 +135,8 @@ pub(super) fn cells(
     cells.unwrap_or_default()
 }
 
-/// Returns the environments in which a release is effective, in the order of the pipeline. Each
-/// comes with the health of its cell, and the number of releases that the cell is behind.
+/// Returns the environments in which a release is effective, in the order of the pipeline. With each environment
+/// returns the health of its cell, and the number of releases by which the cell is behind.
 pub(super) fn runs<'c>(
     world: &World,
     columns: &'c Columns,
@@ -195,7 +194,7 @@ fn size(size: Option<u64>) -> Cell {
     }
 }
 
-/// Returns a cell with the first 12 characters of a hash.
+/// Returns a table cell with the first 12 characters of a hash.
 fn hash(sheet: &Sheet<'_>, hash: Option<&str>) -> Cell {
     let short: Option<String> = hash.map(|hash| hash.chars().take(12).collect());
     or_none(sheet, short.as_deref(), Role::Muted)
@@ -256,7 +255,7 @@ fn release(sheet: &Sheet<'_>, world: &World, columns: &Columns, row: &ReleaseRow
     ]
 }
 
-/// Returns the cell with the name of a release, and with a label if the release is marked bad.
+/// Returns the table cell with the name of a release, and with the label "bad" if the release is marked bad.
 fn named(row: &ReleaseRow, name: &str, role: Role) -> Cell {
     let mut what = cell(name, role);
     what.extend((row.mark == Some(Verdict::Bad)).then(bad));

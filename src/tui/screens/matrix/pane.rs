@@ -1,5 +1,5 @@
-//! The pane below the matrix: describes the selected cell in sentences. Users read it first during
-//! an incident.
+//! The pane below the matrix, which describes the selected cell in sentences. The sentences are short, because users
+//! read them first during an incident.
 
 use jiff::Timestamp;
 
@@ -68,8 +68,8 @@ fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
     }
 }
 
-/// The change that made a release effective, or the error from reading it; None while bowline is
-/// reading it.
+/// The change that made a release effective, or the error from reading this change. None while bowline is still
+/// reading.
 pub(in crate::screens) type Cause<'m> = Option<Result<&'m Made, &'m str>>;
 
 /// Describes the cell of a component in sentences.
@@ -165,8 +165,7 @@ fn workload(
     said
 }
 
-/// Describes the effective release: its name, the time since when it is effective, and the user who
-/// made it effective.
+/// Describes the effective release: its name, since when it is effective, and which user made it effective.
 fn what(cell: &Cell<'_>, made: Cause<'_>, target_info: &TargetInfo, now: Timestamp) -> String {
     let known = made.and_then(Result::ok);
     let since = cell.since.or(known.and_then(|made| made.since));
@@ -219,9 +218,8 @@ fn left_out(pin: &LeftOutPin) -> String {
     )
 }
 
-/// Returns the word for an action in a column next to the release that it made effective, such as
-/// "promoted". For a rollback it is "rollback", because the release next to it was restored and not
-/// rolled back.
+/// Returns the word for an action, such as "promoted". Tables show this word next to the release that the action made
+/// effective. For a rollback it is "rollback", because this release is the restored one.
 pub(in crate::screens) fn word(action: Action) -> &'static str {
     match action {
         Action::Rollback => "rollback",
@@ -230,8 +228,8 @@ pub(in crate::screens) fn word(action: Action) -> &'static str {
     }
 }
 
-/// Returns the words that say how an action made a release effective, such as "promoted". The
-/// caller adds "by" and the user.
+/// Returns the words that say how an action made a release effective, such as "promoted". The caller adds "by" and
+/// the user after these words.
 pub(in crate::screens) fn done(action: Action) -> &'static str {
     match action {
         Action::Deploy => "deployed",
@@ -251,8 +249,7 @@ pub(in crate::screens) fn done(action: Action) -> &'static str {
     }
 }
 
-/// Describes the health of a cell with the reason and the message of the Ready condition; None if
-/// the cell is ready.
+/// Describes the health of a cell, with the reason and the message of the Ready condition; None if the cell is ready.
 fn wrong(cell: &Cell<'_>, pin: &Pin, target_info: &TargetInfo) -> Option<(String, Role)> {
     let role = match cell.health() {
         Health::Ready => return None,
@@ -279,8 +276,7 @@ fn wrong(cell: &Cell<'_>, pin: &Pin, target_info: &TargetInfo) -> Option<(String
     Some((words, role))
 }
 
-/// Describes a failure with its reason and message. Omits a reason that repeats the word for the
-/// health.
+/// Describes a failure with its reason and message. Leaves out a reason that only repeats the word for the health.
 fn failure(health: Health, (reason, message): (&str, &str)) -> String {
     let word = health.word();
     let reason = match reason.is_empty() || reason == word {
@@ -318,7 +314,7 @@ fn holds(cell: &Cell<'_>, target_info: &TargetInfo, now: Timestamp) -> Vec<(Stri
     cell.holds.iter().map(hold).collect()
 }
 
-/// Describes the revision that a rollback would restore.
+/// Describes the revision that a rollback of the cell would restore.
 fn way_back(
     cell: &Cell<'_>,
     world: &World,
@@ -348,7 +344,7 @@ fn way_back(
     words + "."
 }
 
-/// Describes the contents of the release, such as its images.
+/// Describes what the release of a cell contains, such as its images.
 fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String {
     let release = world.release(&Key::new(&component.namespace, cell.release));
     let mut parts = Vec::new();
@@ -369,8 +365,8 @@ fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String
     parts.join("; ") + "."
 }
 
-/// Describes a cell at a past time, as recorded in the audit trail, and the changes at exactly this
-/// time.
+/// Describes a cell at a past time, as the audit trail recorded it. Also describes the changes that happened at
+/// exactly this time.
 fn past(
     ran: Recorded<'_>,
     made: Option<&Change>,
@@ -431,7 +427,7 @@ fn past(
     said
 }
 
-/// Describes the health of a cell at a past time; None if it was ready.
+/// Describes the health of a cell at a past time; None if the cell was ready.
 fn health_then(cell: &Cell<'_>) -> Option<(String, Role)> {
     let health = cell.health();
     let (words, role) = match health {

@@ -1,8 +1,8 @@
-//! The matrix at a past time. bowline reads the audit trail once; then keys step from change to
-//! change.
+//! The matrix at a past time. bowline reads the audit trail once; then the user steps from change to change with
+//! keys.
 //!
-//! The rows, totals and columns are those of the past time. New objects in the read model only add
-//! information about that time.
+//! The rows, totals and columns are those of the past time. New objects in the read model only add information about
+//! the past time.
 
 use std::collections::BTreeSet;
 
@@ -22,14 +22,15 @@ use crate::subjects::release_pin::past::{Past, Recorded, Then};
 pub(super) struct Travel {
     pub(super) past: Past,
     pub(super) at: Timestamp,
-    /// The rows that were marked in the live matrix. They may not exist at the past time.
+    /// The rows that were marked in the live matrix, so that the marks return with it. Some rows may not exist at the
+    /// past time.
     marked: Vec<Key>,
-    /// The row that was selected in the live matrix.
+    /// The row that was selected in the live matrix, so that the selection returns with it.
     selected: Option<Key>,
 }
 
-/// The ticket of the request for the audit trail, and the past time to show after its answer; None
-/// for the time of the last change.
+/// The ticket of the request for the audit trail, and the past time that the matrix shows after the answer. The time
+/// None means the time of the last change.
 pub(super) type Reading = (Ticket, Option<Timestamp>);
 
 impl State {
@@ -38,13 +39,13 @@ impl State {
         self.travel.as_ref().map(|travel| travel.at)
     }
 
-    /// Returns a text that says which data of the past view is loading; None if nothing is loading.
+    /// Returns a text that says which data of the past time is still loading; None if all data is loaded.
     pub fn loading(&self) -> Option<&'static str> {
         self.reading.map(|_| "loading the audit trail")
     }
 
-    /// Returns the message that refuses an action at a past time; None if the matrix is live.
-    /// `needs` completes the message: it says what the user can do in the present.
+    /// Returns the message that an action is not possible at a past time; None if the matrix is live. `needs` is the
+    /// end of the message: what the user can do in the present.
     pub fn refuses_in_past(&self, keymap: &Keymap, needs: &str) -> Option<String> {
         let modes = &[Mode::Matrix, Mode::List, Mode::Global];
         let keys = keymap.keys_or_word(modes, Action::Back);
@@ -52,8 +53,8 @@ impl State {
             .map(|_| format!("this is the past: {keys} returns to the present, {needs}"))
     }
 
-    /// Handles an action that opens something from the displayed past time: opens a screen for that
-    /// time, or refuses the action. Returns false for other actions, and if the matrix is live.
+    /// Handles an action that opens a screen from the displayed past time: opens the screen for that time, or shows
+    /// why this is not possible. Returns false for other actions, and if the matrix is live.
     pub(super) fn act_in_past(&mut self, action: Action, turn: &mut Turn<'_>) -> bool {
         let needs = match action {
             action if action.plans() => "where you can plan",
@@ -88,8 +89,8 @@ impl State {
         true
     }
 
-    /// Returns the matrix at the displayed past time, the cell and component under the cursor, and
-    /// the time in words.
+    /// Returns four values about the displayed past time: the matrix at that time, the cell and the component under
+    /// the cursor, and the time in words.
     fn then<'t>(&'t self, turn: &Turn<'t>) -> Result<(Then<'t>, CellKey, Key, String), String> {
         let found = self.travel.as_ref().zip(self.roster.as_ref());
         let ((travel, roster), place) = found
@@ -101,8 +102,8 @@ impl State {
         Ok((then, place, component, moment))
     }
 
-    /// Returns the comparison of two releases that were effective at the displayed past time: the
-    /// one under the cursor, and the one in the environment before.
+    /// Returns the comparison of two releases that were effective at the displayed past time: the release under the
+    /// cursor, and the release of the environment before.
     fn compared_then(&self, turn: &Turn<'_>) -> Result<Compared, String> {
         let (then, place, component, moment) = self.then(turn)?;
         let columns = self.roster.as_ref().map(|roster| roster.columns());
@@ -135,7 +136,7 @@ impl State {
         Ok(Compared::Releases { from, to })
     }
 
-    /// Returns the cell under the cursor, and its revision at the displayed past time.
+    /// Returns the cell under the cursor, and the revision that was current in this cell at the displayed past time.
     fn revision_then(&self, turn: &Turn<'_>) -> Result<(CellKey, i64), String> {
         let (then, place, component, moment) = self.then(turn)?;
         let CellKey {
@@ -156,8 +157,8 @@ impl State {
         }
     }
 
-    /// Shows the matrix at a past time; at the time of the last change if `to` is None. First
-    /// requests the audit trail if necessary.
+    /// Shows the matrix at a past time, or at the time of the last change if `to` is None. If the audit trail is not
+    /// read yet, requests it first.
     pub fn travel(&mut self, to: Option<Timestamp>, turn: &mut Turn<'_>) {
         match (&self.travel, &mut self.reading, to) {
             (Some(_), _, Some(to)) => self.show(to.min(turn.now), turn.world),
@@ -181,8 +182,8 @@ impl State {
         self.keep_column(environment);
     }
 
-    /// Returns to the live matrix, or cancels the request for the audit trail; returns false if
-    /// there is neither.
+    /// Returns to the live matrix, or cancels the request for the audit trail. Returns false if the matrix is live
+    /// and no request is running.
     pub(super) fn come_back(&mut self, turn: &mut Turn<'_>) -> bool {
         if let Some((ticket, _)) = self.reading.take() {
             turn.effects.push(Effect::Cancel(ticket));
@@ -207,8 +208,7 @@ impl State {
         true
     }
 
-    /// Goes to the previous or next change of the matrix; after the last change, to the live
-    /// matrix.
+    /// Goes to the previous or next change of the matrix. The step after the last change leads to the live matrix.
     pub(super) fn step(&mut self, back: bool, turn: &mut Turn<'_>) {
         let Some(travel) = &self.travel else {
             return self.travel(None, turn);
@@ -227,7 +227,7 @@ impl State {
         }
     }
 
-    /// Updates the rows with new information about the past time.
+    /// Updates the rows after objects changed that contain information about the past time.
     pub(super) fn touched_past(&mut self, touched: &[Touched], world: &World) {
         let (Some(travel), Some(roster)) = (&self.travel, &mut self.roster) else {
             return;
@@ -247,7 +247,7 @@ impl State {
         }
     }
 
-    /// Handles the audit trail, if this matrix requested it; otherwise returns the answer.
+    /// Handles the audit trail if this matrix requested it; otherwise returns the answer for another screen.
     pub(super) fn recorded(
         &mut self,
         ticket: Ticket,

@@ -1,4 +1,4 @@
-//! Draws the matrix. It visits only the visible rows and columns.
+//! Draws the matrix. Computes only the visible rows and columns.
 
 use std::iter::{once, repeat};
 
@@ -15,7 +15,7 @@ use crate::text;
 use crate::theme::Role;
 use crate::widgets::{scrolled, wrap};
 
-/// The roles for the releases in a row. Equal releases have the same role.
+/// The roles (colours) for the releases in a row. Cells with the same release have the same role.
 const TINTS: [Role; 6] = [
     Role::Tint1,
     Role::Tint2,
@@ -26,7 +26,8 @@ const TINTS: [Role; 6] = [
 ];
 /// The number of columns left of the first cell, for the cursor and the mark.
 const MARGIN: u16 = 3;
-/// The minimum width of a cell. If there is less room, some environments are hidden.
+/// The minimum width of a cell. If there is too little room for all cells of this width, some environments are
+/// hidden.
 const NARROWEST: u16 = 12;
 /// The maximum width of a cell.
 const WIDEST: u16 = 30;
@@ -38,18 +39,17 @@ const BACK: u16 = 14;
 struct Layout {
     name: u16,
     cell: u16,
-    /// The index of the first visible environment.
+    /// The index of the first visible environment column.
     first: usize,
     count: usize,
-    /// The width of the last column, which shows the revision that a rollback restores; 0 if it
-    /// does not fit.
+    /// The width of the last column, which shows the revision that a rollback restores; 0 if this column does not
+    /// fit.
     back: u16,
 }
 
 impl Layout {
-    /// Computes the layout. `left` is the first visible environment of the last frame, `longest`
-    /// the width of the longest component name, and `back` the width of the longest head of the
-    /// last column.
+    /// Computes the layout. `left` is the first visible environment of the last frame, `longest` the width of the
+    /// longest component name, and `back` the width of the longest title of the last column.
     fn of(
         width: u16,
         columns: usize,
@@ -67,7 +67,8 @@ impl Layout {
         let back = [wanted, BACK].into_iter().find(fits).unwrap_or(0);
         let room = room.saturating_sub(back);
         let fit = usize::from(room / NARROWEST).max(1);
-        // On a narrow screen, one uncut environment is more useful than several cut ones.
+        // On a narrow screen, show only one environment, because its whole text is more useful than cut texts of
+        // several.
         let count = match width < 60 {
             true => 1,
             false => fit.min(columns.max(1)),
@@ -104,7 +105,7 @@ impl State {
         if let Some(at) = roster.next_expiry() {
             sheet.turn(at);
         }
-        // The faults of the pipelines belong to the present, so a past time does not show them.
+        // The faults of the pipelines belong to the present, so the matrix does not show them for a past time.
         let faults = match &self.travel {
             Some(_) => 0,
             None => faults(sheet, roster.columns(), pane > 0),
@@ -316,19 +317,19 @@ impl State {
     }
 }
 
-/// Returns the head of the last column, which belongs to the environment under the cursor.
+/// Returns the title of the last column, which is about the environment under the cursor.
 fn back_to(environment: &str) -> String {
     format!("BACK TO in {environment}")
 }
 
-/// Returns the head of the first column, with the sort order if the rows are not sorted by name.
+/// Returns the title of the first column, with the sort order if the rows are not sorted by name.
 fn sorted_head(
     noun: &str,
     (sort, reversed): (Sort, bool),
     glyphs: &Glyphs,
     width: usize,
 ) -> String {
-    // Only names and ages are ascending by default.
+    // By default, names and ages are ascending, and all other columns are descending.
     let falling = !matches!(sort, Sort::Name | Sort::Changed) != reversed;
     let arrow = glyphs.sorted(falling);
     if sort == Sort::Name {
@@ -346,7 +347,7 @@ fn sorted_head(
     }
 }
 
-/// Draws the faults of the pipelines at the top; returns the number of used rows.
+/// Draws the faults of the pipelines at the top; returns the number of rows that they use.
 fn faults(sheet: &mut Sheet<'_>, columns: &Columns, is_roomy: bool) -> u16 {
     let width = usize::from(sheet.width().saturating_sub(2));
     let most = if is_roomy { 4 } else { 1 };
@@ -361,7 +362,7 @@ fn faults(sheet: &mut Sheet<'_>, columns: &Columns, is_roomy: bool) -> u16 {
     u16::try_from(lines.len()).unwrap_or_default()
 }
 
-/// Draws one cell, cut at the screen column `end`.
+/// Draws one cell of the matrix. `end` is the column of the screen at which the cell is cut.
 fn put_cell(
     pen: &mut Pen<'_>,
     glyphs: &Glyphs,
@@ -382,11 +383,11 @@ fn put_cell(
     pen.put(glyph, role).put(" ", role);
     let room = usize::from(end.saturating_sub(pen.column()));
     let label = match cell.wanted {
-        // A hold keeps a release that differs from the releaseRef.
+        // The exclamation mark says that a hold keeps another release than the releaseRef names.
         Some(_) => format!("{}!", cell.label),
         None => cell.label.to_owned(),
     };
-    // The signs of the cell; the least important sign is first.
+    // The symbols of the cell (behind, bad, held), starting with the least important one.
     let mut signs: Vec<(String, Role)> = Vec::new();
     let mut optional = 0;
     if let Some(progress) = cell.progress
@@ -436,17 +437,16 @@ fn put_cell(
     pen.to(end);
 }
 
-/// The parts of a cell that are drawn next to its release.
+/// The parts of a cell that are drawn next to the name of the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kept {
     age: bool,
-    /// The number of signs that are left out, counted from the first.
+    /// The number of signs that are not drawn, counted from the first (least important) sign.
     dropped: usize,
 }
 
-/// Chooses the parts of a cell so that its release is not cut. It leaves out the age first, then up
-/// to `optional` signs. If the release does not fit anyway, it keeps all parts, and the caller cuts
-/// the release.
+/// Chooses the parts of a cell so that its release is not cut: leaves out the age first, then up to `optional` signs.
+/// If the release does not fit even then, keeps all parts, because the caller must cut the release anyway.
 fn kept(room: usize, label: usize, age: usize, signs: &[usize], optional: usize) -> Kept {
     let all = Kept {
         age: true,
@@ -595,7 +595,7 @@ mod tests {
             (13, 7, 4, &[3, 2], 1, (false, 0)),
             (10, 7, 0, &[3, 2], 1, (false, 1)),
             (10, 6, 0, &[4, 3, 2], 2, (false, 2)),
-            // The sign of a hold stays, and a release that never fits is cut.
+            // The last sign (a hold) always stays. A release that never fits is cut.
             (7, 7, 0, &[3, 2], 1, (true, 0)),
             (10, 40, 4, &[3, 2], 1, (true, 0)),
         ] {

@@ -12,16 +12,16 @@ use crate::text;
 use crate::theme::Role;
 use crate::widgets::wrap;
 
-/// Below this width, in columns, lines have a smaller indentation.
+/// Below this screen width, in columns, lines have a smaller indentation.
 const NARROW: usize = 60;
-/// If a value has fewer columns than this, it is drawn below the name of its field.
+/// If fewer columns than this remain for a value, the value is drawn below the name of its field.
 const VALUE: usize = 14;
-/// From this width on, in columns, the values of fields are aligned.
+/// From this screen width on, in columns, all values start in the same column.
 const ALIGNED: usize = 100;
 /// The maximum width to which the names of fields are padded.
 const FIELD: usize = 40;
 
-/// Returns the lines of the diffs, or of the objects that gc deletes; None if there is nothing to
+/// Returns the lines of the diffs that a plan causes, or of the objects that gc deletes. None if there is nothing to
 /// list.
 pub(super) fn objects(
     prepared: &PlannedCommand,
@@ -50,7 +50,7 @@ pub(super) fn objects(
     })
 }
 
-/// Returns the indentation of lines, and the width that remains for their text.
+/// Returns two widths: of the indentation of lines, and of the remaining text.
 fn indent(columns: usize) -> (usize, usize) {
     let indent = if columns < NARROW { 1 } else { 3 };
     (indent, columns.saturating_sub(indent + 1))
@@ -63,7 +63,7 @@ pub(super) fn in_files(files: &Proposal, columns: usize) -> Part {
     let mut lines: Vec<Spans> = Vec::new();
     let mut begins = false;
     let mut push = |line: &str, role: Role| {
-        // Wrap a long line instead of cutting it, because its end may be the changed part.
+        // The end of a long line may be the changed part, so wrap the line instead of cutting it.
         for part in cut(line, width) {
             lines.push(vec![(format!("{:indent$}{part}", ""), role)]);
         }
@@ -76,8 +76,7 @@ pub(super) fn in_files(files: &Proposal, columns: usize) -> Part {
                 push(line.trim_start_matches("+++ b/"), Role::Changed);
                 continue;
             }
-            // Omit the first position marker of a file, because the lines around the change show
-            // the position.
+            // Omit the first position marker (`@@`) of a file, because the lines around the change show the position.
             Some("@") if std::mem::take(&mut begins) => continue,
             Some("@") => Role::Muted,
             Some("+") => {
@@ -142,7 +141,7 @@ fn going(collection: &Collection, columns: usize) -> Vec<Spans> {
     collection.going().flat_map(lines).collect()
 }
 
-/// Returns the lines of all diffs, the most important change first; None if there is no change.
+/// Returns the lines of all diffs of a plan, the most important change first; None if there is no difference.
 fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str, columns: usize) -> Option<Part> {
     let mut lines: Vec<Spans> = Vec::new();
     let (mut objects, mut added, mut removed) = (0, 0, 0);
@@ -177,8 +176,7 @@ fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str, columns: usize) -> 
     (objects > 0).then_some((title, lines))
 }
 
-/// Returns the lines of the diff of one environment. Consecutive changes of one object follow its
-/// name.
+/// Returns the lines of the diff of one environment. Each object's name comes first, then the changes of this object.
 fn object_lines(diff: &Diff, arrow: &str, width: usize) -> Vec<Spans> {
     let changes = diff.change_lines();
     let identities: Vec<&Identity> = diff.changed().map(|object| &object.identity).collect();
@@ -226,8 +224,7 @@ fn object_lines(diff: &Diff, arrow: &str, width: usize) -> Vec<Spans> {
     lines
 }
 
-/// Returns the lines of one change: one line if both values fit, or else the field with the values
-/// below it.
+/// Returns the lines of one change. If both values fit, this is one line; otherwise the values are below the field.
 fn field_lines(line: &ChangeLine<'_>, arrow: &str, width: usize, aligned: usize) -> Vec<Spans> {
     let (before, after) = line.values();
     let (indent, role, count) = match line.objects.len() {

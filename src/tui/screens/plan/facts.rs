@@ -1,5 +1,5 @@
-//! The rows above the diffs of a plan: the old and the new release, holds, warnings, and facts that
-//! changed.
+//! The rows above the diffs of a plan: the old and the new release, holds, warnings, and facts that are no longer
+//! true.
 
 use jiff::Timestamp;
 
@@ -19,30 +19,31 @@ use crate::tasks;
 use crate::text;
 use crate::theme::Role;
 
-/// A labelled row. Its value is visible on every screen size; its detail may need scrolling.
+/// A labelled row at the top of the plan. Its value is visible on every screen size; on a small screen, the user may
+/// have to scroll to its detail.
 pub(super) struct FixedRow {
     pub(super) name: &'static str,
     pub(super) value: String,
-    /// The label of the detail, for the case that the detail has a row of its own.
+    /// The label of the detail, if the detail has a row of its own.
     pub(super) about: &'static str,
     pub(super) detail: String,
 }
 
-/// A labelled row that the user may have to scroll to.
+/// A labelled row to which the user may have to scroll.
 pub(super) struct Block {
     pub(super) name: &'static str,
     pub(super) words: String,
     pub(super) role: Role,
 }
 
-/// All rows above the diffs.
+/// All rows above the diffs of a plan.
 #[derive(Default)]
 pub(super) struct Head {
     pub(super) essential: Vec<FixedRow>,
     pub(super) blocks: Vec<Block>,
-    /// One row per change of a plan for several components.
+    /// One row per change, if the plan is for several components.
     pub(super) set: Vec<Spans>,
-    /// The times whose ages the rows show.
+    /// The times whose ages the rows show, because the screen must be drawn again when an age changes.
     pub(super) ages: Vec<Timestamp>,
 }
 
@@ -129,7 +130,7 @@ fn one(
     let column = columns.position(&change.environment);
     let cell =
         column.and_then(|column| matrix::cell(world, &columns, &component, column, sight.now));
-    // Omit the health of another release, because it says nothing about the planned one.
+    // Omit the health if it describes another release than the planned one.
     let running = cell.as_ref().filter(|cell| {
         let from = change.from.as_ref();
         from.is_none_or(|from| from.name == cell.release)
@@ -194,7 +195,7 @@ fn why_to(state: &State, change: &Change, cell: &Option<matrix::Cell<'_>>) -> St
     }
 }
 
-/// Adds the essential rows of a plan for several components: the number of changes, and the first
+/// Adds the rows that must stay visible for a plan for several components: the number of changes, and the first
 /// change.
 fn first_of_set(head: &mut Head, sight: &PageInputs<'_>, changes: &[Change]) {
     let changing = || changes.iter().filter(|change| !change.unchanged);
@@ -271,7 +272,7 @@ fn collected(head: &mut Head, collection: &Collection) {
     head.block("keeps", words, Role::Muted);
 }
 
-/// Returns the rows that describe the outcome of a plan.
+/// Returns the rows that describe the outcome of a plan after bowline applied it.
 pub(super) fn became(state: &State, sight: &PageInputs<'_>, outcome: &Outcome) -> Vec<Block> {
     let mut head = Head::default();
     for (done, words) in &outcome.lines {

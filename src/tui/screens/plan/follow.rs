@@ -1,5 +1,5 @@
-//! Checks the facts of an open plan whenever the read model changes, and makes the plan again on
-//! request.
+//! Checks the facts of an open plan whenever the read model changes, and makes the plan again if the user requests
+//! it.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -10,8 +10,7 @@ use crate::model::Turn;
 use crate::subjects::release_pin::stale;
 use crate::subjects::service::{Command, PlannedCommand};
 
-/// The minimum time between two checks of the facts of a garbage collection. Each check reads every
-/// release.
+/// The minimum time between two checks of the facts of a garbage collection, because each check reads every release.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 impl State {
@@ -40,14 +39,14 @@ impl State {
         }
     }
 
-    /// Returns the time of the next check of the facts if no event comes earlier; None if no check
-    /// is due.
+    /// Returns the time at which the facts must be checked again, even if no event arrives; None if no check is due.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let checked = self.checked.filter(|_| self.late)?;
         checked.checked_add(PAUSE).ok()
     }
 
-    /// Checks all facts of the plan, and updates the input that its confirmation requires.
+    /// Checks all facts of the plan. Updates the input that the plan requires as its confirmation, because a changed
+    /// fact can change it.
     pub(super) fn check(&mut self, turn: &Turn<'_>) {
         let Stage::Asking(prepared, _, confirmation) = &mut self.stage else {
             return;
@@ -68,8 +67,8 @@ impl State {
             (PlannedCommand::Collection(_), _) => Vec::new(),
         };
         let now = needed(prepared, turn);
-        // The confirmation does not change to a single key while the user has typed text, because
-        // the text would disappear.
+        // While the user has typed text, the confirmation does not change from a text to a single key, because the
+        // typed text would disappear.
         let hides = now.is_key() && !confirmation.typed().is_empty();
         if now != confirmation.needed && !hides {
             confirmation.needed = now;

@@ -1,5 +1,4 @@
-//! The actions that a plan accepts in its current state. The footer, the help and the plan screen
-//! use the same list.
+//! The actions that a plan accepts in its current stage. The footer, the help and the plan screen use the same list.
 
 use crossterm::event::KeyEvent;
 
@@ -14,7 +13,7 @@ use crate::screens::Handled;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanKey {
     pub action: Action,
-    /// The label of the action: its effect in one or two words.
+    /// The label of the action: one or two words for its effect on this plan.
     pub does: &'static str,
     pub footer: bool,
 }
@@ -29,7 +28,7 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Describes the ignored input for a message; None if there was none.
+    /// Describes the ignored input for a message; None if no input was ignored.
     pub fn words(self) -> Option<String> {
         let keys = match self.keys {
             0 => None,
@@ -78,7 +77,7 @@ impl State {
             Stage::Asking(prepared, _, confirmation) => {
                 leave = "cancel";
                 let idle = prepared.is_idle();
-                // If facts have changed, the user must make the plan again before the confirmation.
+                // If facts are no longer true, the user must make the plan again before the confirmation.
                 let current = self.stale.is_empty();
                 add(!current, again.1, again.2);
                 match (confirmation.editor, confirmation.takes_text()) {
@@ -151,7 +150,7 @@ impl State {
             }
             add(true, "copy the command", &[Action::CopyCommand]);
         }
-        // If an action is listed twice, keep its first and most important meaning.
+        // If an action is listed twice, keep only the first entry, which has the most important label.
         let mut known: Vec<Action> = Vec::new();
         keys.retain(|key| {
             let new = !known.contains(&key.action);
@@ -180,7 +179,7 @@ impl State {
         }
     }
 
-    /// Ignores and counts a key press before the plan is shown, unless the key leaves the screen.
+    /// Before the terminal has shown the plan, ignores and counts a key press, unless the key leaves the screen.
     pub(super) fn drop_key(&mut self, event: KeyEvent, turn: &Turn<'_>) -> Handled {
         let Some(key) = Key::of(event) else {
             return Handled::Yes;
@@ -195,7 +194,7 @@ impl State {
         }
     }
 
-    /// Records that the terminal has shown the current plan.
+    /// Records that the terminal has shown the current plan, so that the screen accepts all keys from now on.
     pub fn was_drawn(&mut self) {
         if let Stage::Asking(_, shown, _) = &self.stage {
             self.drawn = true;
@@ -204,7 +203,8 @@ impl State {
     }
 }
 
-/// Returns whether an action concerns the whole program instead of the plan.
+/// Returns whether an action concerns the whole program (leave, suspend, redraw). The screen accepts such an action
+/// even before the terminal has shown the plan.
 pub(super) fn leaves(action: Action) -> bool {
     matches!(action, Action::Leave | Action::Suspend | Action::Redraw)
 }

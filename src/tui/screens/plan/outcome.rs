@@ -17,9 +17,9 @@ use crate::tasks::{self, Logged, Rolling, Task};
 /// The outcome of a plan as texts.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// One line per change: whether it succeeded, and the text.
+    /// One line per change, as (whether the change succeeded, text).
     pub lines: Vec<(bool, String)>,
-    /// Hints about failed changes.
+    /// Hints that tell the user what to do after failed changes.
     pub hints: Vec<String>,
     /// The revisions whose rollouts the screen follows.
     pub rolling: Vec<Rolling>,
@@ -32,8 +32,8 @@ pub struct Outcome {
     pub commit: Option<String>,
 }
 
-/// Returns the number of the revision that a change created, as text. Empty for a workload, because
-/// Kubernetes numbers its revisions differently.
+/// Returns a text with the number of the revision that a change created. Empty for a workload, because Kubernetes
+/// changes the numbers of its revisions.
 fn revision(change: &Change, number: i64) -> String {
     match change.subject.kind.numbering {
         Numbering::Generation => format!(", revision {number}"),
@@ -65,7 +65,7 @@ impl Outcome {
                         _ if change.from.as_ref().is_some_and(|from| from.name == *to) => {
                             format!("{place} still runs {to}")
                         }
-                        // The rollout has only started, and may fail.
+                        // The plan is applied, but its rollout has only started and may fail.
                         _ => format!("{place} rolls out {to}"),
                     };
                     let (done, words) = match result {
@@ -154,8 +154,8 @@ impl Outcome {
         outcome
     }
 
-    /// Adds the lines of a commit: its id and the result of its push. Also adds the rollouts if
-    /// bowline watches the cluster that belongs to the repository.
+    /// Adds the lines about a commit: its id, and the result of its push. Also adds the rollouts, if bowline watches
+    /// the cluster that belongs to the repository.
     fn committed(&mut self, prepared: &PlannedCommand, committed: &Committed) {
         self.commit = Some(committed.short().to_owned());
         self.lines.push((true, committed.words()));
@@ -189,7 +189,8 @@ impl Outcome {
         self.hints.extend(refused.hints.iter().cloned());
     }
 
-    /// Returns the cells, as (component, environment), whose changes an undo would reverse.
+    /// Returns the cells that the plan changed, as (component, environment), so that an undo can reverse these
+    /// changes.
     pub fn undone(&self, prepared: &PlannedCommand) -> Vec<(String, String)> {
         let changes = prepared.plan().map_or(&[][..], |plan| &plan.changes);
         let is_made = |change: &&Change| match self.commit {
@@ -205,14 +206,14 @@ impl Outcome {
         self.lines.iter().all(|(done, _)| *done)
     }
 
-    /// Returns the most important line: the first failure, or else the first line.
+    /// Returns the most important line of the outcome: the first failure, or else the first line.
     pub fn words(&self) -> String {
         let failed = self.lines.iter().find(|(done, _)| !done);
         let said = failed.or(self.lines.first());
         said.map(|(_, words)| words.clone()).unwrap_or_default()
     }
 
-    /// Returns the state for the task of this plan.
+    /// Returns the state of the task that follows this plan.
     pub fn task(&self) -> tasks::State {
         match (self.is_done(), self.rolling.is_empty()) {
             (false, _) => tasks::State::Failed(self.words()),
@@ -221,7 +222,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the entry for the command log.
+    /// Returns the entry for this plan in the command log.
     pub fn logged(&self, task: &Task, at: Timestamp) -> Logged {
         Logged {
             at,

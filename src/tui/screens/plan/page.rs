@@ -1,8 +1,8 @@
-//! The layout of the plan screen for one terminal size. Drawing, scrolling and the check whether a
-//! production change is readable use the same layout.
+//! The layout of the plan screen for one terminal size. Drawing and scrolling use this layout, and also the check
+//! whether the user can read a production change.
 //!
-//! At every size, the name of the subject, both releases and the typed text stay visible. The other
-//! rows stay visible if there is room; otherwise they scroll.
+//! At every size, the name of the subject, both releases and the typed text stay visible. The other rows stay visible
+//! if there is room; otherwise they scroll.
 
 use jiff::Timestamp;
 
@@ -24,31 +24,32 @@ use crate::widgets::wrap;
 
 /// The minimum supported terminal size: columns and rows.
 const SMALLEST: (u16, u16) = (40, 10);
-/// From this size on, in columns and rows, more rows than the essential ones stay visible.
+/// From this terminal size on (columns and rows), more rows than the essential ones stay visible.
 const ROOMY: (u16, u16) = (60, 14);
-/// The number of rows that are kept free for the diffs, if there is room.
+/// The number of rows to keep free for the diffs, if there is room.
 const CHANGES: usize = 5;
-/// The minimum width for the typed text next to its prompt.
+/// The minimum width of the typed text if it is next to its prompt; otherwise it is below the prompt.
 const TYPED: usize = 12;
-/// From this width on, in columns, the changed files and objects are side by side.
+/// From this width on, in columns, the page shows the changed files and the changed objects side by side.
 const ABREAST: u16 = 160;
 
 /// A line: pieces of text, each with its role.
 pub(super) type Spans = Vec<(String, Role)>;
 
-/// A title and the lines below it.
+/// A part of the page: a title and the lines below it.
 pub(super) type Part = (String, Vec<Spans>);
 
-/// The data and the terminal size from which a page is computed.
+/// The data and the terminal size from which the layout of the plan screen is computed.
 pub(super) struct PageInputs<'a> {
     pub(super) world: &'a World,
     pub(super) target_info: &'a TargetInfo,
     pub(super) look: &'a Look,
     pub(super) tasks: &'a [Task],
     pub(super) now: Timestamp,
-    /// The size of the area in which the screen draws: columns and rows.
+    /// The size of the area in which the plan screen draws: columns and rows.
     pub(super) size: (u16, u16),
-    /// The number of terminal rows that the frame, the tour and a notice occupy.
+    /// The number of terminal rows that are not free for the plan screen, because the frame, the tour and a notice
+    /// use them.
     taken: u16,
 }
 
@@ -78,7 +79,7 @@ impl<'a> PageInputs<'a> {
         }
     }
 
-    /// Returns the keys that run an action, for a message.
+    /// Returns the keys that run an action, as text for a message.
     pub(super) fn keys_for(&self, modes: &[Mode], action: Action) -> String {
         self.look.keymap.keys_or_word(modes, action)
     }
@@ -87,7 +88,7 @@ impl<'a> PageInputs<'a> {
         self.size.0 >= ROOMY.0 && self.size.1 >= ROOMY.1
     }
 
-    /// Returns the columns at which labels and values start.
+    /// Returns two columns of the screen: where labels start, and where values start.
     fn columns(&self) -> (usize, usize) {
         match self.size.0 < ROOMY.0 {
             true => (1, 7),
@@ -95,12 +96,12 @@ impl<'a> PageInputs<'a> {
         }
     }
 
-    /// Wraps a row with a label and a value to lines.
+    /// Wraps a label and its value to lines that fit the screen.
     fn label(&self, name: &str, value: &str, role: Role) -> Vec<Spans> {
         let (indent, column) = self.columns();
         let width = usize::from(self.size.0).saturating_sub(column + 1).max(10);
         let first = format!("{:indent$}{name:<wide$}", "", wide = column - indent);
-        // A label that fills its column needs a blank before the value.
+        // A label that fills its whole column needs an extra blank before the value.
         let first = match text::width(&first) > column || first.ends_with(|c| c != ' ') {
             true => format!("{} ", first.trim_end()),
             false => first,
@@ -120,30 +121,31 @@ impl<'a> PageInputs<'a> {
 /// The layout of the plan screen for one terminal size.
 #[derive(Default)]
 pub(super) struct Page {
-    /// The title row; None on a small screen. The time of the plan is at its right end.
+    /// The title row, with the time of the plan at its right end; None on a small screen.
     pub(super) title: Option<Spans>,
-    /// The rows below the title that never scroll.
+    /// The rows below the title that stay visible when the user scrolls.
     pub(super) top: Vec<Spans>,
-    /// Whether a horizontal line with a title separates the scrolled lines.
+    /// Whether a horizontal line with a title is above the scrolled lines.
     pub(super) rule: bool,
     pub(super) part: Part,
-    /// The lines to the right of the scrolled lines; None if there is only one part.
+    /// A second part to the right of the first; None if the page has only one part.
     pub(super) beside: Option<Part>,
-    /// The number of visible scrolled lines.
+    /// The number of rows on the screen for the lines that scroll.
     pub(super) room: usize,
-    /// The rows with the equivalent command line, below a horizontal line.
+    /// The rows with the command line that does the same as the plan, below a horizontal line.
     pub(super) same: Vec<Spans>,
     /// The rows above the typed text that say what to type.
     pub(super) prompt: Vec<String>,
     /// Whether the page has a row for typed text or buttons.
     pub(super) asks: bool,
-    /// The number of rows of the editor; 0 if it is closed.
+    /// The number of rows of the multi-line editor; 0 if the editor is closed.
     pub(super) editor: u16,
-    /// The rows of the message: missing input, an obstacle, or the progress.
+    /// The rows of the message at the bottom: missing input, the reason why the plan cannot be applied, or the
+    /// progress.
     pub(super) message: Vec<Spans>,
-    /// The reason why a production change is not readable at this size; None if it is readable.
+    /// The reason why the user cannot read a production change at this terminal size; None if the user can.
     pub(super) unreadable: Option<String>,
-    /// The times whose ages the page shows.
+    /// The times whose ages the page shows, because the screen must be drawn again when an age changes.
     pub(super) ages: Vec<Timestamp>,
 }
 
@@ -193,7 +195,7 @@ impl Page {
         page
     }
 
-    /// Returns the maximum scroll position.
+    /// Returns the maximum scroll position: the last line is then at the bottom.
     pub(super) fn last(&self) -> usize {
         let beside = self.beside.as_ref().map_or(0, |(_, lines)| lines.len());
         let lines = self.part.1.len().max(beside);
@@ -220,7 +222,7 @@ impl Page {
         self.part.1.extend(lines);
     }
 
-    /// Puts the essential rows at the top, and the other rows before the diffs.
+    /// Puts the essential rows at the top, and the other rows above the diffs.
     fn head(&mut self, sight: &PageInputs<'_>, head: Head) {
         self.ages.extend(&head.ages);
         let blocks = self.essential(sight, &head);
@@ -230,15 +232,15 @@ impl Page {
         self.scrolls(set(&head.set, sight));
     }
 
-    /// Puts the essential rows at the top; returns the details that do not fit there.
+    /// Puts the essential rows at the top; returns their details that do not fit there.
     fn essential(&mut self, sight: &PageInputs<'_>, head: &Head) -> Vec<Block> {
         let mut left = Vec::new();
         for row in &head.essential {
             let alone = sight.label(row.name, &row.value, Role::Text);
             let both = format!("{}   {}", row.value, row.detail);
             let both = sight.label(row.name, both.trim_end(), Role::Text);
-            // Wrapping would remove the gap before the detail, so a row that fits on one line is
-            // built separately.
+            // Wrapping would remove the gap before the detail, so a row that fits on one line is built without
+            // wrapping.
             let gap = text::width(&row.detail) + 3;
             let wide: usize = alone.iter().flatten().map(|(it, _)| text::width(it)).sum();
             let on_one = alone.len() == 1 && wide + gap < usize::from(sight.size.0);
@@ -300,8 +302,8 @@ impl Page {
             self.same.clone_from(&same);
             below = false;
         }
-        // Rows go to the top as long as the diffs stay visible. Of the remaining rows, warnings
-        // come before the diffs, and the others after them.
+        // Rows go to the top while enough rows remain for the diffs. All other rows scroll: warnings above the diffs,
+        // the rest below them.
         let mut after = Vec::new();
         let mut full = !sight.is_roomy();
         for block in head.blocks.iter().chain(&details) {
@@ -322,7 +324,7 @@ impl Page {
         self.fit(sight);
     }
 
-    /// Uses one line each for the title and the essential rows; long names are cut in the middle.
+    /// Uses one line each for the title and the essential rows, and cuts long names in the middle.
     fn compact(&mut self, state: &State, sight: &PageInputs<'_>, head: &Head) {
         let (indent, column) = sight.columns();
         let width = usize::from(sight.size.0);
@@ -352,11 +354,11 @@ impl Page {
         }
     }
 
-    /// Adds the message about the typed text, or about an obstacle that no text removes.
+    /// Adds the message about the typed text, or the reason why the plan cannot be applied, whatever the user types.
     fn message(&mut self, state: &State, sight: &PageInputs<'_>, confirmation: &ConfirmationLine) {
         let obstacle = state.obstacle(sight).or_else(|| self.unreadable.clone());
-        // On a small screen, the changed facts need the rows of this message. The footer names the
-        // key that makes the plan again.
+        // On a small screen, leave out this message, because the rows about the changed facts need its room. The
+        // footer names the key that makes the plan again.
         let obstacle = obstacle.filter(|_| state.stale.is_empty() || sight.is_roomy());
         let (words, role) = match (&confirmation.complaint, obstacle) {
             (Some(complaint), _) => (complaint.clone(), Role::Error),
@@ -366,7 +368,7 @@ impl Page {
         let (indent, _) = sight.columns();
         let width = usize::from(sight.size.0).saturating_sub(indent + 1);
         let mut lines = wrap(&words, width);
-        // The message has priority over the diffs. On a small screen it uses their rows.
+        // The message is more important than the diffs, so on a small screen it uses their rows.
         let room = usize::from(sight.size.1).saturating_sub(self.fixed());
         let room = room.clamp(1, 3);
         if lines.len() > room {
@@ -411,7 +413,7 @@ impl Page {
         }
     }
 
-    /// Returns the number of rows that do not scroll.
+    /// Returns the number of rows that stay visible when the user scrolls.
     fn fixed(&self) -> usize {
         let same = match self.same.len() {
             0 => 0,
@@ -426,12 +428,13 @@ impl Page {
             + self.message.len()
     }
 
-    /// Computes the number of visible scrolled lines. On a very small screen, drops other rows
-    /// first.
+    /// Computes how many rows remain for the lines that scroll. On a very small screen, first drops the prompt and
+    /// then the top rows.
     fn fit(&mut self, sight: &PageInputs<'_>) {
         let height = usize::from(sight.size.1);
         self.rule &= !self.part.1.is_empty();
-        // The typed text and its message stay visible at every size.
+        // If the rows below the top do not fit, drop the prompt first. If there is a message, then drop the typed
+        // text too, because the message is more important.
         let below = |page: &Self| page.fixed() - page.top.len();
         if below(self) > height {
             self.prompt.clear();
@@ -444,8 +447,8 @@ impl Page {
     }
 }
 
-/// Returns the reason why a production change is not readable at this size, with the required size.
-/// None for other plans, and if the size is sufficient.
+/// Returns the reason why the user cannot read a production change at this terminal size, with the required size.
+/// None for other plans, or if the size is sufficient.
 fn unreadable(sight: &PageInputs<'_>, prepared: &PlannedCommand, needed: usize) -> Option<String> {
     let production = prepared
         .plan()
@@ -464,7 +467,7 @@ fn unreadable(sight: &PageInputs<'_>, prepared: &PlannedCommand, needed: usize) 
     ))
 }
 
-/// Wraps the rows of a plan for several components to lines.
+/// Wraps the rows of a plan for several components to the width of the screen.
 fn set(rows: &[Spans], sight: &PageInputs<'_>) -> Vec<Spans> {
     let (indent, _) = sight.columns();
     let width = usize::from(sight.size.0).saturating_sub(1);

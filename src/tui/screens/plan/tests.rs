@@ -31,7 +31,7 @@ fn asking() -> SnapshotTest {
     rolled_back(SnapshotTest::fleet().keys("R"))
 }
 
-/// Opens a plan that the user confirms with a key: a mark that needs no reason.
+/// Opens a plan that the user confirms with a single key: marking a release, without a reason.
 fn keyed() -> SnapshotTest {
     marked_good(SnapshotTest::fleet())
 }
@@ -56,7 +56,7 @@ fn marked_good(still: SnapshotTest) -> SnapshotTest {
     still.answer(|_| Answer::Planned(Ok(Box::new(prepared.into()))))
 }
 
-/// Returns the ReleasePin of the plan after a change by another user.
+/// Returns the plan's ReleasePin as it is after this user changed it.
 fn moved_by(user: &str) -> ReleasePin {
     let since = "2026-11-17T13:59:00Z";
     let mut pin = outcomes(
@@ -86,7 +86,7 @@ fn applies(still: &SnapshotTest) -> usize {
 #[test]
 fn the_footer_of_a_plan_that_a_key_confirms_says_what_the_keys_do() {
     let still = keyed().shows(" y apply  enter/esc cancel  tab other button");
-    // Enter presses the button with the focus, which is Cancel by default.
+    // Enter presses the button that has the focus; this is Cancel by default.
     assert_eq!(applies(&keyed().keys("enter").hides("[ y apply ]")), 0);
     let chosen = keyed()
         .keys("tab")
@@ -94,7 +94,7 @@ fn the_footer_of_a_plan_that_a_key_confirms_says_what_the_keys_do() {
         .keys("enter");
     assert_eq!(applies(&chosen), 1);
     assert_eq!(applies(&still.keys("y")), 1);
-    // The key `Y` copies the command and does not confirm.
+    // The key `Y` copies the command line and does not confirm the plan.
     keyed().keys("Y").shows("is on the clipboard");
 }
 
@@ -128,12 +128,12 @@ fn the_footer_the_help_and_the_plan_agree_in_every_stage() {
         let state = plan(&still);
         let modes = state.modes();
         let keymap = &still.model.look.keymap;
-        // The footer lists only actions that the plan accepts, with the same words as the help.
+        // The footer lists only actions that the plan accepts, with the same labels as the help.
         for (action, word) in state.hints() {
             let known = state.keys().into_iter().find(|key| key.action == action);
             assert_eq!(known.map(|key| key.does), Some(word), "{what}: {action:?}");
         }
-        // A plan key that this plan does not accept appears neither in the footer nor in the help.
+        // A key that this plan does not accept appears neither in the footer nor in the help.
         let listed = keymap.listing(&[Mode::Plan]);
         let help = match modes.contains(&Mode::Text) {
             true => "f1",
@@ -165,7 +165,8 @@ fn every_key_before_the_plan_is_drawn_is_dropped_and_counted() {
     for (keys, counted) in [
         ("y", "1 key was ignored: typed before the plan was shown"),
         ("y y", "2 keys were ignored"),
-        // Unbound keys, chords, and keys of the whole program are also ignored.
+        // Before the plan is shown, the screen ignores all these keys: unbound keys, chords, and keys of the whole
+        // program.
         ("\"production late\"", "15 keys were ignored"),
         ("g g", "2 keys were ignored"),
         (": q enter tab", "4 keys were ignored"),
@@ -206,7 +207,7 @@ fn an_open_plan_names_the_fact_that_changed_and_plans_again_with_the_typed_text(
     let still = tell_world(still, moved_by("tom"))
         .shows("changed   tom changed checkout-service-production to checkout-service-v1.2.4")
         .shows("production errors up");
-    // Enter does not apply a plan whose facts have changed.
+    // Enter does not apply a plan whose facts are no longer true.
     let still = still.keys("enter").shows("out of date: ctrl-r plans again");
     assert_eq!(applies(&still), 0);
     let tickets = |still: &SnapshotTest| plan(still).ticket;
@@ -339,11 +340,11 @@ fn a_plan_shows_what_matters_in_every_size_and_scrolls_the_changes() {
         ] {
             assert!(seen.contains(words), "{width}x{height}: {words}\n{seen}");
         }
-        // From the end, one page-up scrolls at once.
+        // The maximum scroll position is the last line, so one page-up from there scrolls at once.
         let bottom = still.screen();
         let up = still.keys("page-up").screen();
         assert!(up != bottom || height > 20, "{width}x{height}\n{up}");
-        // The typed text stays visible.
+        // The typed text stays visible at every terminal size.
         let typed = asking().tell(Event::Resize(width, height));
         let typed = typed.keys("\"production up\"");
         assert!(typed.screen().contains("production up"), "{width}x{height}");
@@ -398,7 +399,7 @@ fn a_production_change_that_cannot_be_read_is_refused_with_the_size_that_it_need
         let still = still.keys("\"production late\"").keys("enter");
         assert_eq!(applies(&still), 0, "{size:?}");
         let still = still.shows(needs);
-        // In a larger terminal, the same text applies the plan.
+        // After the terminal becomes larger, the text that is already typed applies the plan.
         let still = still.tell(Event::Resize(80, 24)).keys("enter");
         assert_eq!(applies(&still), 1, "{size:?}");
     }
@@ -438,7 +439,7 @@ fn the_size_that_a_production_change_needs_counts_the_rows_of_a_message() {
     crate::update::say(&mut still.model, now, Level::Error, error.trim());
     let still = still.tell(Event::Resize(40, 10)).shows("needs 40x12");
     let still = still.tell(Event::Resize(40, 12)).hides("needs 40");
-    // A key press removes the message.
+    // A key press removes the message from the screen.
     let still = still.tell(Event::Resize(40, 6)).keys("\"production late\"");
     let still = still.keys("enter").shows("needs 40x");
     assert_eq!(applies(&still), 0);

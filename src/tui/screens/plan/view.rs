@@ -11,14 +11,14 @@ use crate::screens::Scene;
 use crate::text;
 use crate::theme::Role;
 
-/// Below this width, in columns, a button does not fit next to the typed text.
+/// Below this screen width, in columns, a button does not fit next to the typed text.
 const NARROW: u16 = 60;
 
 impl State {
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let page = Page::of(self, &PageInputs::of_scene(scene, sheet));
         for at in &page.ages {
-            // Only record when this age changes; the page has already formatted it.
+            // The page has already formatted this age. Call `age` only to record when its text changes.
             sheet.age(*at);
         }
         if let Some(due) = self.due() {
@@ -69,7 +69,8 @@ impl State {
         rows(sheet, row, &page.message);
     }
 
-    /// Draws a part: its title, and its lines from the scroll position on.
+    /// Draws a part of the page: its title, and its lines from the scroll position on. `scrolls` names the keys that
+    /// scroll.
     fn part(&self, sheet: &mut Sheet<'_>, page: &Page, (title, lines): &Part, scrolls: &str) {
         let first = self.scroll.min(page.last());
         let mut row = 0;
@@ -96,13 +97,13 @@ impl State {
         rows(sheet, row, lines.get(first..end).unwrap_or_default());
         let last = u16::try_from(end.saturating_sub(first + 1)).unwrap_or_default();
         if !page.rule && first < end && end < lines.len() {
-            // There is no room for a title, so the last line names the key that scrolls.
+            // There is no room for a title, so the last line names the keys that scroll.
             let mut pen = sheet.line(last);
             pen.right(&format!("  {scrolls} scrolls "), Role::Title);
         }
     }
 
-    /// Draws the confirmation; returns the index of the next free row.
+    /// Draws the confirmation of the plan; returns the index of the next free row of the sheet.
     fn ask(
         &self,
         sheet: &mut Sheet<'_>,
@@ -117,8 +118,7 @@ impl State {
             sheet.line(row).skip(indent).put(line, Role::Prompt);
             row += 1;
         }
-        // On a narrow screen, the typed text uses the columns of the button. The key esc still
-        // cancels.
+        // On a narrow screen, there is no Cancel button next to the typed text; the key esc still cancels.
         let button = match confirmation.takes_text() && end < NARROW {
             true => 0,
             false => 11,
@@ -181,7 +181,7 @@ impl State {
     }
 }
 
-/// Draws rows; returns the index of the next free row.
+/// Draws rows from top to bottom; returns the index of the next free row of the sheet.
 fn rows(sheet: &mut Sheet<'_>, row: u16, lines: &[Spans]) -> u16 {
     let mut row = row;
     for line in lines {

@@ -112,7 +112,7 @@ pub fn shop() -> World {
     world
 }
 
-/// A change of a ReleasePin: time, user, action, release, reason.
+/// A change of a ReleasePin, as (time, user, action, release, reason).
 type Moved = (
     &'static str,
     Option<&'static str>,
@@ -152,8 +152,8 @@ fn chain(component: &str, environment: &str, moves: &[Moved]) -> Vec<AuditEntry>
     entries
 }
 
-/// Returns the audit trail. If `rewritten`, one entry is changed without its hash, as an attacker
-/// would do.
+/// Returns the audit trail. If `rewritten` is true, one entry was changed without computing its hash again, as by an
+/// attacker.
 pub fn record(rewritten: bool) -> Box<Record> {
     let mut entries = chain(
         "checkout-service",

@@ -13,7 +13,7 @@ use crate::tasks::Target;
 use super::data::record;
 use super::{copied, still, with_tasks};
 
-/// A screen: its name, and the function that opens it with some content.
+/// A screen, as (name, function that opens the screen with some rows).
 type Opened = (&'static str, fn() -> SnapshotTest);
 
 const SCREENS: [Opened; 23] = [
@@ -62,7 +62,7 @@ fn log() -> SnapshotTest {
     log.keys("g l")
 }
 
-/// Opens the screen of a plan that this rule refuses.
+/// Opens the plan screen that shows this refusal.
 fn refused(refusal: Refusal) -> SnapshotTest {
     let refused = Refused {
         why: vec![refusal.to_string()],
@@ -175,7 +175,7 @@ fn the_key_that_a_refused_plan_names_plans_for_the_refused_cell() {
         let still = refused(refusal).shows(hint).keys(key);
         let line = super::ordered(&still).command_lines(None).join(" ");
         assert!(line.starts_with(planned), "{line}");
-        // The refused plan is still open below, so that the user can make it again.
+        // The refused plan was open below, so after esc the user can make it again.
         still.keys("esc").shows(hint).shows("ctrl-r plan again");
     }
     for key in ["P", "R", "H", "s"] {
@@ -213,7 +213,7 @@ fn the_help_lists_the_key_of_the_columns_only_where_it_works() {
         let front = still.model.front();
         let listing = still.model.look.keymap.listing(front.modes()).into_iter();
         let listing = listing.filter(|(_, action, _)| {
-            // The other keys have an effect, or their effect depends on the selection.
+            // Check only keys that always have no effect here: the effect of the other keys depends on the selection.
             matches!(action, Action::Columns) && !front.lacks(*action)
         });
         listing.map(|(keys, ..)| keys).collect()
@@ -262,7 +262,7 @@ const VERBS: [&str; 16] = [
     "removes", "returns", "scrolls", "searches", "shows", "switches",
 ];
 
-/// Returns the words before these verbs that look like names of keys.
+/// Returns the words on a screen that look like names of keys, because one of these verbs follows them.
 fn named_keys(screen: &str) -> Vec<String> {
     let words: Vec<&str> = screen.split_whitespace().collect();
     let pairs = words.windows(2).filter(|pair| VERBS.contains(&pair[1]));
@@ -293,14 +293,15 @@ fn every_key_that_a_message_names_is_one_of_the_keymap() {
     quits.keys("ctrl-c").shows("ctrl-x k quits bowline");
 }
 
-/// Presses every key that the messages of a screen name: each must have an effect there. Returns their number.
+/// Presses every key that the messages of a screen name, and asserts that the key has an effect. Returns the number
+/// of such keys.
 fn named_keys_work(keymap: &str, (name, opened): Opened) -> usize {
     let mut found = 0;
     let (filter, cancel) = match keymap {
         "emacs" => ("ctrl-s", "ctrl-g ctrl-c"),
         _ => ("/", "esc ctrl-c"),
     };
-    // These keys show notices: an unbound key, the filter key on a screen without a filter, an
+    // The last three steps show notices: an unbound key, the filter key on a screen without a filter, and an
     // interrupt.
     let steps = ["", "f12", filter, cancel];
     let open = |count: usize| {
@@ -352,7 +353,7 @@ fn a_list_of_texts_says_that_it_has_no_fields() {
         .keys("/")
         .keys("\"!env:x \"")
         .shows("this list has no field env:");
-    // In quotes, `health:x` is plain text.
+    // In quotes, `health:x` is a search for this text instead of a condition.
     let quoted = still().keys("g c").keys("/").keys("\"\"health:x\"\"");
     quoted.keys("enter").hides("has no field");
 }
@@ -365,7 +366,7 @@ fn namespaces_are_asked_for_once_while_their_name_is_typed() {
             .filter(|effect| matches!(effect, Effect::Namespaces(_)))
             .count()
     };
-    // Pasted, because the completions depend on a non-empty argument.
+    // Paste the text instead of typing it, because the completions depend on a non-empty argument.
     let still = still().keys(":");
     let still = still.tell(Event::Paste("ns sh".to_owned()));
     assert_eq!(asked(&still), 1);

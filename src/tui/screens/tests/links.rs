@@ -1,4 +1,4 @@
-//! Tests of links: the addresses in the bytes that a terminal receives.
+//! Tests of links. They read the addresses from the bytes that the terminal receives.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ impl Write for Wire {
     }
 }
 
-/// Returns the addresses of the links in the output of a frame, in the order of the bytes.
+/// Returns the addresses of the links in the output of a frame, in the order of that output.
 fn leads(still: &SnapshotTest) -> Vec<String> {
     let (width, height) = still.model.size;
     let wire = Wire::default();

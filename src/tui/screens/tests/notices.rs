@@ -123,10 +123,10 @@ fn a_message_goes_away_with_its_cause() {
     for keys in ["j", "s", "g r", "R", "H esc", ": esc", "/ esc", "g t"] {
         mistaken().keys(keys).hides("25:99");
     }
-    // The first key of a chord keeps the notice.
+    // The first key of a chord does not remove the notice.
     let chord = mistaken().keys("g");
     assert!(chord.model.notice.is_some());
-    // A screen that opens by itself removes the notice of the previous screen.
+    // If a screen opens without a key press, the notice of the previous screen disappears.
     let planned = rolled_back(command(SnapshotTest::fleet(), "cart").keys("R"));
     planned.hides("unknown command");
 }

@@ -1,5 +1,5 @@
-//! Tests of other targets: a connection while the old target is shown, and tasks of a target that
-//! the user left.
+//! Tests of two cases: bowline connects to another target while the screens show the old one, and a task continues
+//! after the user has left its target.
 
 use super::{copied, still, with_tasks};
 use crate::connect::Address;
@@ -66,7 +66,7 @@ fn esc_and_ctrl_c_drop_a_connection() {
         assert!(
             matches!(still.effects.last(), Some(Effect::Cancel(dropped)) if *dropped == ticket)
         );
-        // An answer after the cancellation changes nothing.
+        // An answer that arrives after the user cancelled the connection changes nothing.
         let still = arrived(still, ticket).hides("now in prod-us");
         assert!(!switches(&still), "{key}");
     }
@@ -99,7 +99,8 @@ fn a_connection_waits_while_a_line_is_typed() {
 fn the_tasks_of_a_target_that_was_left_are_frozen() {
     let (still, ticket) = connecting(with_tasks(still()));
     let mut still = arrived(still, ticket);
-    // The other target has a ReleasePin of the same name, which is ready in the same revision.
+    // The new target has a ReleasePin with the same name and revision, which is ready. The task must not take it for
+    // its own.
     still.world = crate::snapshot_test::fleet();
     let ready = outcomes(
         pin("checkout-service", "production", "v1.2.3"),

@@ -48,7 +48,7 @@ fn as_of(still: SnapshotTest, time: &str) -> SnapshotTest {
 
 #[test]
 fn a_past_moment_shows_its_own_totals_health_and_names() {
-    // At noon, production ran v1.2.1 and nothing failed. The failing release was promoted at 13:38.
+    // At noon, v1.2.1 was effective in production and nothing failed. The failing release was promoted at 13:38.
     let still = as_of(still(), "12:00")
         .shows("AS OF 12:00:00")
         .shows("1 held");
@@ -58,12 +58,12 @@ fn a_past_moment_shows_its_own_totals_health_and_names() {
     let still = still
         .shows("At 12:00:00 v1.2.1 ran there, deployed by tom at 08:00:00")
         .hides("CrashLoopBackOff");
-    // The footer lists the keys for past times, and no key that opens a plan.
+    // At a past time, the footer lists keys for past times, and no key that opens a plan.
     let still = still
         .shows("[ previous change  ] next change  t present")
         .hides("P promote");
     still.golden_in("matrix-past", &LARGE_SIZES, &LOOKS);
-    // After the promotion, the row is red and the total counts it.
+    // At a time after the promotion, the row is red, and the total of faults includes it.
     as_of(self::still(), "13:50")
         .shows("AS OF 13:50:00")
         .shows("1 degraded")
@@ -107,7 +107,7 @@ fn kinds_that_are_still_listed_are_named() {
 fn what_happens_now_does_not_change_a_past_moment() {
     let mut still = as_of(still(), "12:00");
     let before = still.screen();
-    // In the present, cart fails in staging, and a new component exists.
+    // In the present, cart fails in staging, and there is a new component. The past must not show either.
     let failing = unready(
         pin("cart", "staging", "v0.9.0"),
         "Degraded",

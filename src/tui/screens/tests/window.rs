@@ -34,7 +34,7 @@ fn the_rows_stay_until_the_cursor_reaches_an_end_of_them() {
         .map(|number| format!("c{number:02} "))
         .find(|name| still.screen().contains(name.as_str()))
         .unwrap();
-    // Moving up does not scroll until the cursor is on the first visible row.
+    // Moving up does not scroll before the cursor has reached the first visible row.
     let still = drawn(still, "k k k k k").shows("c99").shows(&first);
     let still = drawn(still, "ctrl-u ctrl-u ctrl-u ctrl-u").hides("c99");
     still.shows("\u{25b8} c");

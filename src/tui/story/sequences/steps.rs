@@ -1,4 +1,4 @@
-//! The steps of a random sequence. A seed determines them.
+//! The steps of a random sequence. The seed of the sequence determines them.
 
 pub(super) const PLACES: [(&str, &str); 6] = [
     ("cart", "dev"),
@@ -9,7 +9,7 @@ pub(super) const PLACES: [(&str, &str); 6] = [
     ("ledger", "prod"),
 ];
 
-/// A random number generator with a seed.
+/// A random number generator. The same seed always gives the same numbers.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -39,29 +39,29 @@ impl Dice {
 /// One step of a random sequence.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// Presses keys that open no plan.
+    /// Press these keys, which open no plan.
     Keys(&'static str),
-    /// Runs a command that opens no plan.
+    /// Run this command, which opens no plan.
     Command(&'static str),
-    /// Opens a plan with keys, waits until it is shown, and confirms or closes it.
+    /// Open a plan with keys, wait until the screen shows it, and confirm or close it.
     Plan {
         keys: &'static str,
         confirm: bool,
     },
-    /// Opens a plan with a command, waits until it is shown, and confirms or closes it.
+    /// Open a plan with a command, wait until the screen shows it, and confirm or close it.
     Commanded {
         line: &'static str,
         confirm: bool,
     },
-    /// Opens a plan, and cancels it before it is shown.
+    /// Open a plan with these keys, and cancel it before the screen shows it.
     Cancelled(&'static str),
     Resize(u16, u16),
     Foreign(Foreign),
-    /// Lets this number of seconds pass.
+    /// Let this number of seconds pass.
     Time(i64),
 }
 
-/// A change by another user or a controller. A `usize` is the index of the changed cell in
+/// A change by another user or a controller. In each variant, the first `usize` is the index of the changed cell in
 /// [`PLACES`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Foreign {
@@ -69,11 +69,11 @@ pub(super) enum Foreign {
     Settles(usize),
     /// A controller writes the missing audit entries, then the status.
     Records(usize),
-    /// A controller writes a snapshot. The flag says whether the status names the snapshot.
+    /// A controller writes a snapshot. The flag says whether the ReleasePin's status names the snapshot.
     Snapshots(usize, bool),
     Fails(usize, &'static str),
-    /// A user places a hold: it ends after this number of seconds, if any, and the flag says
-    /// whether it names a release.
+    /// A user places a hold. The number is the time in seconds until the hold ends; None for a hold without an end.
+    /// The flag says whether the hold names a release.
     Holds(usize, Option<i64>, bool),
     Lifts(usize),
     Releases(usize),
