@@ -354,7 +354,11 @@ fn errors() -> Vec<Text> {
             why: "an earlier change of the set failed",
         },
         ApplyError::NoReason {
-            environment: text("prod"),
+            rule: text("prod requires a reason for every change"),
+        },
+        ApplyError::Unmarked {
+            revision: text("rev 3 web:3 of deploy/web"),
+            error: forbidden(),
         },
         ApplyError::Claim(ClaimError::Gone(text("release cart-v1"))),
         ApplyError::Claim(ClaimError::Bad(text("release cart-v1"))),

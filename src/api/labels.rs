@@ -37,7 +37,8 @@ pub const SIZE: &str = "bowline.dev/size";
 pub const IMAGES: &str = "bowline.dev/images";
 /// Annotation: the version of a Release as the user wrote it.
 pub const VERSION_TEXT: &str = "bowline.dev/version";
-/// Annotation: the mark of a Release as bad or good, with user and reason ([`crate::api::openchoreo::release::Mark`]).
+/// Annotation: the mark of a Release, or of the object that stores a workload's revision, as bad or good, with user
+/// and reason ([`crate::api::openchoreo::release::Mark`]).
 pub const MARK: &str = "bowline.dev/mark";
 /// Annotation: the time and the operation of the claim on a Release ([`crate::api::openchoreo::release::Claim`]).
 pub const CLAIMED_AT: &str = "bowline.dev/claimed-at";
@@ -129,6 +130,9 @@ pub const HOLDS: &str = "bowline.dev/holds";
 /// Annotation on a subject whose generation other programs change often: the number of changes that bowline
 /// has made to the subject.
 pub const CHANGES: &str = "bowline.dev/changes";
+/// Annotation on a workload: the operation that published its template, if [`OPERATION`] has a later one that left the
+/// template as it is.
+pub const PUBLISHED: &str = "bowline.dev/published";
 /// Annotation on a workload: the revisions that a rollback or an undo replaced.
 pub const ABANDONED: &str = "bowline.dev/abandoned-revisions";
 /// Annotation on a Deployment: the id of the hold that paused it.

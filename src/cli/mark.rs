@@ -1,38 +1,45 @@
-//! `bowline mark`: marks a release bad, or good again.
+//! `bowline mark`: marks a release or a revision of a workload bad, or good again.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::actions::Changes;
 use super::connect::{self, Address, Environment, Options};
 use super::error::{Error, Exit};
-use super::gitflags::no_git;
+use super::gitflags::{GitFlags, no_git};
 use super::output::{self, Format};
 use super::session::{Server, live, not_applied, not_planned, refused};
+use super::subject::named;
 use super::{Outcome, commits, confirm};
 use crate::api::openchoreo::release::Verdict;
+use crate::engine::subject::command as subject;
 use crate::subjects::release_pin::actions::mark::Mark;
-use crate::subjects::release_pin::marking::{self, MarkError, Marked};
+use crate::subjects::release_pin::marking::{MarkError, Marked};
 use crate::subjects::service::{self, Command, Confirmed, PlannedCommand, Service};
 use crate::text;
 
 /// The arguments of `mark`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Mark the release bad: bowline refuses to promote it or to roll back to it
+    /// Mark a release or a revision bad: bowline refuses to promote it or to roll back to it
     Bad(Arguments),
-    /// Mark the release good again
+    /// Mark a release or a revision good again
     Good(Arguments),
 }
 
 /// The arguments of both verbs.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The name of the release
+    /// The name of the release, or a workload with its kind (deploy/web)
     release: String,
-    /// The reason for the mark; required to mark a release bad, and to mark a bad release good
+    /// The revision of the workload
+    #[arg(long, value_name = "N")]
+    revision: Option<i64>,
+    /// The reason for the mark; required for a bad mark, and for a good mark that replaces a bad one
     #[arg(long, visible_alias = "note", value_name = "TEXT")]
     reason: Option<String>,
     /// Change nothing; exit with 3 if something would change
@@ -47,16 +54,29 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Returns the flags of the mark of a revision, which starts no rollout to wait for.
+    fn changes(&self) -> Changes {
+        Changes {
+            reason: self.reason.clone(),
+            dry_run: self.dry_run,
+            yes: self.yes,
+            wait: false,
+            timeout: Duration::ZERO,
+            output: self.output,
+            git: GitFlags::default(),
+        }
+    }
+
     /// Returns the text above the question for confirmation.
     fn question(&self, verdict: Verdict) -> String {
         let reason = self.reason.iter().map(|reason| format!(" ({reason})"));
-        let (word, reason) = (marking::word(verdict), reason.collect::<String>());
+        let (word, reason) = (verdict.word(), reason.collect::<String>());
         format!("Marks {} {word}{reason}.\n", self.release)
     }
 
     /// Prints the result of the mark.
     fn print(&self, verdict: Verdict, reason: Option<&str>, result: &str) -> String {
-        let (release, word) = (text::line(&self.release), marking::word(verdict));
+        let (release, word) = (text::line(&self.release), verdict.word());
         let value = json!({
             "release": self.release, "mark": word, "reason": reason, "result": result,
         });
@@ -92,6 +112,19 @@ pub async fn run(
         Verb::Good(arguments) => (arguments, Verdict::Good),
     };
     let release = &arguments.release;
+    if let Some(named) = named(release) {
+        let Some(revision) = arguments.revision else {
+            let error = Error::new(Exit::Usage, format!("the revision of {release} is missing"));
+            return Err(error.with_hint("add --revision N"));
+        };
+        let verb = |_| Ok(subject::Verb::Mark { revision, verdict });
+        let changes = arguments.changes();
+        return named.act(verb, &changes, options, environment, say).await;
+    }
+    if arguments.revision.is_some() {
+        let why = "--revision needs a workload with its kind, such as deploy/web";
+        return Err(Error::new(Exit::Usage, why));
+    }
     let command = Command::Mark(Mark {
         release: release.clone(),
         verdict,
@@ -180,6 +213,7 @@ mod tests {
     fn only_the_result_says_that_the_release_is_marked() {
         let arguments = Arguments {
             release: "cart-v1".to_owned(),
+            revision: None,
             reason: Some("leaks".to_owned()),
             dry_run: false,
             yes: false,

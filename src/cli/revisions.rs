@@ -244,7 +244,10 @@ fn known<C: Shown>(revision: &Revision<C>, now: Timestamp, wide: bool) -> Vec<St
         revision.created.map_or_else(unknown, |created| {
             text::age(now.as_second() - created.as_second())
         }),
-        revision.state.word().to_owned(),
+        match revision.mark {
+            Some(mark) => format!("{}, marked {}", revision.state.word(), mark.word()),
+            None => revision.state.word().to_owned(),
+        },
         cause
             .and_then(|cause| cause.reason.clone())
             .unwrap_or_default(),

@@ -129,8 +129,8 @@ impl Named {
                 .iter()
                 .for_each(|warning| say(format!("warning: {warning}")));
         }
-        if let Some(environment) = plan.lacks_reason() {
-            let lacks = format!("{environment} requires a reason for every change");
+        if let Some(change) = plan.lacks_reason() {
+            let lacks = change.reason_rule();
             match (changes.dry_run, confirm::asks(changes.yes)) {
                 (true, _) => say(format!("{lacks}; without --reason bowline refuses it")),
                 // The user can type the reason as part of the confirmation.

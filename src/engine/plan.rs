@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::DynamicObject;
+use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 use super::claim::ClaimOn;
@@ -18,6 +19,7 @@ use super::subject::{Expected, HoldsIn, SubjectRef};
 use super::world::{Key, World};
 use crate::api::bowline::audit::{Action, ContentRef};
 use crate::api::hold::Hold;
+use crate::api::openchoreo::release::Verdict;
 
 /// The user's request that a planner turns into a plan.
 #[derive(Clone, Debug)]
@@ -64,15 +66,16 @@ impl Plan {
         self.changes.iter().filter(|change| !change.unchanged)
     }
 
-    /// Returns the name of an environment that requires a reason, if the plan changes it and has no reason.
-    /// Front ends show such a plan; `apply` refuses it.
-    pub fn lacks_reason(&self) -> Option<&str> {
+    /// Returns the first change that requires a reason, if the plan has no reason. Front ends show such a plan;
+    /// `apply` refuses it.
+    pub fn lacks_reason(&self) -> Option<&Change> {
         let given = self.reason.as_deref().unwrap_or_default();
         if !given.trim().is_empty() {
             return None;
         }
-        let strict = self.changing().find(|change| change.requires_reason);
-        strict.map(|change| change.environment.as_str())
+        self.changing().find(|change| {
+            change.requires_reason || change.mark.as_ref().is_some_and(MarkOn::needs_reason)
+        })
     }
 
     /// Returns the first change in a production environment; None if the plan changes no production
@@ -120,6 +123,8 @@ pub struct Change {
     pub to: ContentRef,
     /// The revision that a rollback restores; None for any other action.
     pub restored_from: Option<i64>,
+    /// The mark that the change sets on a revision of the subject; None for any other action.
+    pub mark: Option<MarkOn>,
     /// The hash of the manifests that the change renders to; None if bowline did not render them.
     pub rendered_hash: Option<String>,
     /// Whether the subject already has the desired state, so that `apply` writes nothing.
@@ -128,6 +133,28 @@ pub struct Change {
     pub facts: Vec<Arc<dyn Fact>>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+}
+
+/// A mark on the object that stores a revision. `apply` writes it after the subject, which records it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MarkOn {
+    /// The kind of the object.
+    pub resource: ApiResource,
+    pub key: Key,
+    /// The uid. A later object with the same name has another uid.
+    pub uid: String,
+    /// The hash of the content of the revision.
+    pub hash: String,
+    /// The verdict at plan time; None if the revision had no mark.
+    pub was: Option<Verdict>,
+    pub verdict: Verdict,
+}
+
+impl MarkOn {
+    /// Returns whether the mark needs a reason: a bad mark does, and a good mark that replaces a bad mark.
+    pub fn needs_reason(&self) -> bool {
+        [Some(self.verdict), self.was].contains(&Some(Verdict::Bad))
+    }
 }
 
 /// A field of an object, and the value that a change gives it.
@@ -178,6 +205,25 @@ impl Field {
 impl Change {
     pub fn key(&self) -> &Key {
         &self.subject.key
+    }
+
+    /// Returns the revision that the change marks, as text for the user.
+    pub fn marked(&self) -> String {
+        format!("{} of {}", self.to.name, self.name)
+    }
+
+    /// Returns the rule by which the change requires a reason.
+    pub fn reason_rule(&self) -> String {
+        match &self.mark {
+            Some(mark) if mark.needs_reason() => {
+                format!(
+                    "marking {} {} needs a reason",
+                    self.marked(),
+                    mark.verdict.word()
+                )
+            }
+            _ => format!("{} requires a reason for every change", self.environment),
+        }
     }
 
     /// Returns the bowline command for a verb on the subject, such as `bowline undo cart --environment

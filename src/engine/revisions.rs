@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::api::bowline::audit::Action;
+use crate::api::openchoreo::release::Verdict;
 
 /// One past or current state of a subject.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +34,9 @@ pub struct Revision<C> {
     /// The reason for the health, as text for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The mark of the revision; None without a mark, and for a subject whose content has the mark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Verdict>,
     /// The content, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<C>,
@@ -212,6 +216,7 @@ impl<C> Revisions<C> {
                 restored_from: revision.restored_from,
                 state: revision.state,
                 why: revision.why,
+                mark: revision.mark,
             }),
         });
         Revisions {

@@ -7,6 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::action::Action;
 use crate::api::hold::Hold;
 use crate::api::openchoreo::release::Verdict;
+use crate::effect::CellKey;
+use crate::engine::subject::Capability;
 use crate::engine::world::{Key, World};
 use crate::model::{Subject, TargetInfo};
 use crate::prompt::Choice;
@@ -441,9 +443,17 @@ pub fn remedy(
 /// Returns the reason why an action cannot run on a workload; None if it can, or if `name` (the
 /// name of a row) is a component.
 pub(super) fn not_for_workloads(action: Action, name: &str) -> Option<String> {
-    use Action::{Deploy, MarkBad, MarkGood, Promote};
-    let is_workload = subjects::matrix::named("", name).is_some();
-    (is_workload && matches!(action, Promote | Deploy | MarkBad | MarkGood)).then(|| {
+    let (subject, _) = subjects::matrix::named("", name)?;
+    let needed = match action {
+        Action::Promote => Capability::Promote,
+        Action::Deploy => Capability::Deploy,
+        Action::Rollback => Capability::Rollback,
+        Action::Hold | Action::Unhold => Capability::Pin,
+        Action::Undo => Capability::Undo,
+        Action::MarkBad | Action::MarkGood => Capability::Mark,
+        _ => return None,
+    };
+    (!subject.kind.capabilities.contains(&needed)).then(|| {
         format!(
             "{name} has no releases: {} needs a component",
             action.word()
@@ -451,8 +461,18 @@ pub(super) fn not_for_workloads(action: Action, name: &str) -> Option<String> {
     })
 }
 
+/// Builds the command that marks a revision of a workload, such as `deploy/web`.
+pub fn mark_revision(place: &CellKey, revision: i64, verdict: Verdict) -> Command {
+    Command::Change(planner::ActionRequest::Mark {
+        component: place.component.to_string(),
+        environment: place.environment.to_string(),
+        revision,
+        verdict,
+    })
+}
+
 /// Builds the command that marks the selected release, or else the effective release of the
-/// selected cell.
+/// selected cell. For a workload, marks the current revision.
 fn mark(
     subject: &Subject,
     world: &World,
@@ -460,6 +480,14 @@ fn mark(
     now: Timestamp,
     verdict: Verdict,
 ) -> Result<Wanted, String> {
+    if let Some(place) = subject.place()
+        && let Some(row) = world.workload(&Key::new(&target_info.namespace, &place.component))
+    {
+        let current = workload::matrix::current(world, row);
+        let current = current.ok_or("the current revision is not known yet")?;
+        let command = mark_revision(&place, current.number, verdict);
+        return Ok(Wanted::Command(command));
+    }
     let effective = || {
         let place = subject.place()?;
         let component = Key::new(&target_info.namespace, &place.component);

@@ -312,6 +312,7 @@ pub fn promoted() -> Revisions<Pinned> {
         restored_from: None,
         state: State::Current,
         why: None,
+        mark: None,
         content: Some(Pinned {
             release: ContentRef::named(release),
             holds: Vec::new(),

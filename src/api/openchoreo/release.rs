@@ -265,6 +265,17 @@ pub struct Mark {
     /// The id of the operation that wrote the mark. A retry has the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
+    /// The hash of the marked content, in the mark of a workload's revision: other programs copy the
+    /// annotations of one revision to another. Absent in the mark of a Release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+}
+
+impl Mark {
+    /// Returns whether the mark is about the content with this hash.
+    pub fn is_on(&self, hash: &str) -> bool {
+        self.hash.as_deref().is_none_or(|marked| marked == hash)
+    }
 }
 
 /// The verdict of a mark: whether the Release may be promoted, and may be the target of a rollback.
@@ -278,6 +289,22 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Returns the verdict as a word: `bad` or `good`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Bad => "bad",
+            Self::Good => "good",
+        }
+    }
+
+    /// Parses the verdict on the content with this hash; None if the mark is about another content.
+    pub fn on_content(annotation: &str, hash: &str) -> Option<Self> {
+        match serde_json::from_str::<Mark>(annotation) {
+            Ok(mark) => mark.is_on(hash).then_some(mark.verdict),
+            Err(_) => Some(Self::Bad),
+        }
+    }
+
     /// Parses the verdict from the annotation. An invalid annotation means bad, because its author wanted to
     /// warn.
     pub fn of_mark(annotation: &str) -> Self {

@@ -151,9 +151,9 @@ fn exit(error: &ApplyError) -> Option<Exit> {
         | ApplyError::Overtaken { .. }
         | ApplyError::Claim(ClaimError::Gone(_) | ClaimError::Deleting(_)) => Exit::Conflict,
         ApplyError::NoReason { .. } | ApplyError::Claim(ClaimError::Bad(_)) => Exit::Refused,
-        ApplyError::Claim(ClaimError::Target(error)) | ApplyError::Target(error) => {
-            connect::failure(error).into()
-        }
+        ApplyError::Claim(ClaimError::Target(error))
+        | ApplyError::Target(error)
+        | ApplyError::Unmarked { error, .. } => connect::failure(error).into(),
         ApplyError::Unknown { .. } => Exit::Unreachable,
     })
 }

@@ -136,7 +136,7 @@ pub struct Changes {
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub(crate) output: Format,
     #[command(flatten)]
-    pub(super) git: GitFlags,
+    pub(crate) git: GitFlags,
 }
 
 /// The arguments of `deploy`.

@@ -156,8 +156,11 @@ pub(crate) fn line(action: Action, change: &Change) -> String {
     let lifted: String = lifted
         .map(|hold| format!(", lifts {}", hold.words()))
         .collect();
+    let mark = change.mark.as_ref();
+    let mark = mark.map(|mark| format!(", marked {}", mark.verdict.word()));
+    let mark = mark.unwrap_or_default();
     let line = format!(
-        "{} in {}: {what}{holds}{until}{lifted}",
+        "{} in {}: {what}{mark}{holds}{until}{lifted}",
         change.name, change.environment
     );
     text::line(&line).into_owned()

@@ -5,6 +5,7 @@
 
 mod commit;
 mod facts;
+mod mark;
 mod server;
 mod swap;
 

@@ -12,6 +12,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject};
 
 use super::facts::Now;
+use super::mark;
 use super::swap::{Swap, Swapped};
 use crate::connect::explain;
 use crate::engine::audit::AuditWriter;
@@ -53,9 +54,18 @@ pub enum ApplyError {
     /// plan.
     #[error("not started: {why}")]
     NotBegun { why: &'static str },
-    /// The environment requires a reason, and the plan has none.
-    #[error("{environment} requires a reason for every change, so nothing was changed")]
-    NoReason { environment: String },
+    /// A rule requires a reason, and the plan has none.
+    #[error("{rule}, so nothing was changed")]
+    NoReason { rule: String },
+    /// The subject records a mark, but the revision could not be marked.
+    #[error(
+        "the record of the mark is written, but {revision} is not marked: {}; repeat the command",
+        explain(.error)
+    )]
+    Unmarked {
+        revision: String,
+        error: kube::Error,
+    },
     /// An object that the change refers to could not be claimed.
     #[error(transparent)]
     Claim(#[from] ClaimError),
@@ -95,9 +105,9 @@ pub async fn apply(
     change: &Change,
     clock: Clock<'_>,
 ) -> Result<Applied, ApplyError> {
-    if let Some(environment) = plan.lacks_reason() {
-        let environment = environment.to_owned();
-        return Err(ApplyError::NoReason { environment });
+    if let Some(change) = plan.lacks_reason() {
+        let rule = change.reason_rule();
+        return Err(ApplyError::NoReason { rule });
     }
     let namespace = &change.key().namespace;
     let now = Now::read(client, [change]).await?;
@@ -119,14 +129,35 @@ pub async fn apply(
     if now.has_moved(change) {
         // If a retry runs the same plan, the first run may have made this change.
         let swapped = swap.settle(now.object(change).cloned(), false).await?;
-        return Ok(recorded(&swap, swapped).await);
+        return finished(client, &swap, swapped).await;
     }
     if let Some(what) = now.broken(change, at) {
         return Err(ApplyError::Stale { what });
     }
+    if let Some(mark) = &change.mark
+        && let Some(what) = mark::changed(client, change, mark).await?
+    {
+        return Err(ApplyError::Stale { what });
+    }
     let mut claims = Claims::place(client, &plan.operation, &change.claims, clock()).await?;
     let swapped = swap.write(&mut claims, clock).await?;
-    Ok(recorded(&swap, swapped).await)
+    finished(client, &swap, swapped).await
+}
+
+/// Marks the revision that a published change is about, and writes the audit entry of the change.
+async fn finished(
+    client: &Client,
+    swap: &Swap<'_>,
+    swapped: Swapped,
+) -> Result<Applied, ApplyError> {
+    if let Some(mark) = &swap.change.mark {
+        let marked = mark::write(client, swap, mark).await;
+        marked.map_err(|error| ApplyError::Unmarked {
+            revision: swap.change.marked(),
+            error,
+        })?;
+    }
+    Ok(recorded(swap, swapped).await)
 }
 
 /// Makes the changes of a plan, one after the other. Each change has its own result.

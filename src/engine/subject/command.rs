@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::SubjectRef;
+use crate::api::openchoreo::release::Verdict;
 use crate::connect::explain;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::revisions::{NoRevision, Revisions};
@@ -61,6 +62,8 @@ pub enum Verb {
     },
     /// Reverse the last action that bowline made on the subject.
     Undo,
+    /// Mark a revision bad, so that no rollback restores it, or good again.
+    Mark { revision: i64, verdict: Verdict },
 }
 
 /// The content of a revision.

@@ -91,6 +91,8 @@ pub enum Capability {
     Rollback,
     Pin,
     Undo,
+    /// Mark a revision bad or good.
+    Mark,
 }
 
 impl Kind {

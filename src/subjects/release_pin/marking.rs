@@ -71,7 +71,7 @@ impl Marking {
         match self.needs_reason() && given.trim().is_empty() {
             true => Err(Refusal::NoNote {
                 release: self.release.name.to_string(),
-                verdict: word(self.verdict),
+                verdict: self.verdict.word(),
             }),
             false => Ok(()),
         }
@@ -128,6 +128,7 @@ pub async fn mark(
         at: Time(clock()),
         note: plan.reason.clone(),
         operation: Some(plan.operation.clone()),
+        hash: None,
     };
     let mut attempt = 0;
     loop {
@@ -179,19 +180,11 @@ fn stale(name: &str, standing: Option<Mark>) -> MarkError {
     match standing {
         Some(mark) => MarkError::Stale {
             release: name.to_owned(),
-            verdict: word(mark.verdict),
+            verdict: mark.verdict.word(),
             by: mark.by,
             at: mark.at.0,
         },
         None => MarkError::Removed(name.to_owned()),
-    }
-}
-
-/// Returns the verdict as a word: `bad` or `good`.
-pub fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Bad => "bad",
-        Verdict::Good => "good",
     }
 }
 

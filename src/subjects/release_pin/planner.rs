@@ -22,6 +22,7 @@ use super::preview::{PreviewError, Stage};
 use super::rules::{Refusal, Rules};
 use super::sources::{NoReference, sources};
 use crate::api::bowline::audit::{Action, AuditEntry};
+use crate::api::openchoreo::release::Verdict;
 use crate::api::{Component, Release, labels, names};
 use crate::connect::Connection;
 use crate::engine::diff::{self, Diff};
@@ -62,6 +63,13 @@ pub enum ActionRequest {
     Unpin(Unpin),
     /// Reverse the last action on a ReleasePin.
     Undo(Undo),
+    /// Mark a revision of a subject that users name with its kind, such as `deploy/web`.
+    Mark {
+        component: String,
+        environment: String,
+        revision: i64,
+        verdict: Verdict,
+    },
     /// The same verb on several ReleasePins, as one plan.
     Set(Vec<ActionRequest>),
 }
@@ -72,7 +80,11 @@ impl ActionRequest {
     pub fn is_urgent(&self) -> bool {
         match self {
             Self::Deploy { .. } | Self::Promote(_) => false,
-            Self::Rollback { .. } | Self::Pin(_) | Self::Unpin(_) | Self::Undo(_) => true,
+            Self::Rollback { .. }
+            | Self::Pin(_)
+            | Self::Unpin(_)
+            | Self::Undo(_)
+            | Self::Mark { .. } => true,
             Self::Set(requests) => requests.iter().all(Self::is_urgent),
         }
     }
@@ -86,6 +98,11 @@ impl ActionRequest {
                 ..
             }
             | Self::Rollback {
+                component,
+                environment,
+                ..
+            }
+            | Self::Mark {
                 component,
                 environment,
                 ..
@@ -338,6 +355,14 @@ impl Planner<'_> {
                 } = command;
                 let entries = self.entries(component, environment, asked).await?;
                 undo::plan(&self.feed.world(), command, &entries, asked)?
+            }
+            ActionRequest::Mark {
+                component, verdict, ..
+            } => {
+                let why =
+                    format!("cannot mark a revision of {component}: its releases have the marks");
+                let hint = format!("bowline mark {} RELEASE", verdict.word());
+                return Err(SubjectError::refused(why, hint).into());
             }
             ActionRequest::Set(requests) => {
                 let set = Box::pin(self.set(requests, asked)).await?;

@@ -47,6 +47,7 @@ pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError>
         at: Time(marking.at),
         note: marking.reason.clone(),
         operation: Some(marking.operation.clone()),
+        hash: None,
     };
     let text = serde_json::to_string(&mark).unwrap_or_default();
     let meta = &mut document["metadata"];

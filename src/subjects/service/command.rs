@@ -15,7 +15,7 @@ use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::marking::Marking;
 use crate::subjects::release_pin::planner::{ActionPlan, ActionRequest};
 use crate::subjects::release_pin::rules::Refusal;
-use crate::subjects::release_pin::{READ_BY_CHANGES, READ_BY_GC, kind, marking};
+use crate::subjects::release_pin::{READ_BY_CHANGES, READ_BY_GC, kind};
 use crate::text::quoted;
 
 /// A command of a user, before it is planned.
@@ -92,7 +92,8 @@ impl Command {
             Self::Change(ActionRequest::Set(requests)) => requests
                 .first()
                 .map_or("", |first| Self::Change(first.clone()).verb()),
-            Self::Mark(mark) => match mark.verdict {
+            Self::Change(ActionRequest::Mark { verdict, .. })
+            | Self::Mark(Mark { verdict, .. }) => match verdict {
                 Verdict::Bad => "mark bad",
                 Verdict::Good => "mark good",
             },
@@ -119,6 +120,12 @@ impl Command {
                 false => format!("{component}  into  {environment}"),
                 true => format!("{component}  into  {environment}, past the promotion path"),
             },
+            Self::Change(ActionRequest::Mark {
+                component,
+                environment,
+                revision,
+                ..
+            }) => format!("revision {revision}  of  {component}  in  {environment}"),
             Self::Change(ActionRequest::Set(requests)) => {
                 let places = requests.iter().filter_map(ActionRequest::place);
                 let mut environments: Vec<&str> = places.map(|(_, name)| name).collect();
@@ -236,9 +243,21 @@ impl Command {
                 add(&["undo", &undo.component]);
                 add(&place(&undo.component, &undo.environment));
             }
+            Self::Change(ActionRequest::Mark {
+                component,
+                revision,
+                verdict,
+                ..
+            }) => add(&[
+                "mark",
+                verdict.word(),
+                component,
+                "--revision",
+                &revision.to_string(),
+            ]),
             // A set has no command line of its own: `command_lines` writes one for each of its commands.
             Self::Change(ActionRequest::Set(_)) => {}
-            Self::Mark(mark) => add(&["mark", marking::word(mark.verdict), &mark.release]),
+            Self::Mark(mark) => add(&["mark", mark.verdict.word(), &mark.release]),
             Self::Collect(gc) => {
                 add(&["gc", "--confirm"]);
                 for component in &gc.components {
@@ -291,8 +310,16 @@ impl PlannedCommand {
     pub fn lacks_reason(&self) -> Option<Refusal> {
         match self {
             Self::Changes(action_plan) => {
-                let environment = action_plan.plan.lacks_reason()?.to_owned();
-                Some(Refusal::NoReason { environment })
+                let change = action_plan.plan.lacks_reason()?;
+                Some(match &change.mark {
+                    Some(mark) if mark.needs_reason() => Refusal::NoNote {
+                        release: change.marked(),
+                        verdict: mark.verdict.word(),
+                    },
+                    _ => Refusal::NoReason {
+                        environment: change.environment.clone(),
+                    },
+                })
             }
             Self::Mark(marking) => marking.noted().err(),
             Self::Collection(_) => None,
@@ -322,6 +349,9 @@ impl PlannedCommand {
             Self::Changes(action_plan) => {
                 let changing = action_plan.plan.changing();
                 let patch = |change: &Change| {
+                    if change.subject.kind.actions.is_some() {
+                        return patch_of(change);
+                    }
                     let spec = serde_json::json!({
                         "spec": {"releaseRef": {"name": kind::release_ref(change)}, "holds": change.holds}
                     });
@@ -359,6 +389,37 @@ impl PlannedCommand {
             }
         }
     }
+}
+
+/// Returns a kubectl command that is similar to a change of a subject that users name with its kind.
+fn patch_of(change: &Change) -> String {
+    if let Some(mark) = &change.mark {
+        return format!(
+            "kubectl annotate {}.{} {} --namespace {} --overwrite {}",
+            mark.resource.plural,
+            mark.resource.group,
+            quoted(&mark.key.name),
+            quoted(&mark.key.namespace),
+            quoted(&format!(
+                "bowline.dev/mark={}",
+                serde_json::json!({"verdict": mark.verdict})
+            ))
+        );
+    }
+    let mut patch = serde_json::json!({});
+    for mut field in change.all_fields() {
+        field.value = Some(field.value.unwrap_or_default());
+        field.write(&mut patch);
+    }
+    let resource = (change.subject.kind.resource)();
+    format!(
+        "kubectl patch {}.{} {} --namespace {} --type merge --patch {}",
+        resource.plural,
+        resource.group,
+        quoted(&change.key().name),
+        quoted(&change.key().namespace),
+        quoted(&patch.to_string())
+    )
 }
 
 #[cfg(test)]

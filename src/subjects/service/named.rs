@@ -99,6 +99,12 @@ fn command(
             hold: unpin.hold.clone(),
         },
         ActionRequest::Undo(_) => Verb::Undo,
+        ActionRequest::Mark {
+            revision, verdict, ..
+        } => Verb::Mark {
+            revision: *revision,
+            verdict: *verdict,
+        },
         ActionRequest::Deploy { .. } | ActionRequest::Promote(_) | ActionRequest::Set(_) => {
             return Err(refused(
                 "a workload is not deployed or promoted by bowline; it can be rolled back and pinned",

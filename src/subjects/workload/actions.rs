@@ -1,4 +1,4 @@
-//! The actions on a workload: rollback, pin, unpin, undo. Reads the workload and its revisions from the
+//! The actions on a workload: rollback, pin, unpin, undo, mark. Reads the workload and its revisions from the
 //! server, then plans with pure functions.
 //!
 //! Every plan depends on the pod template and, for a Deployment, on `paused`. It does not depend on the
@@ -11,16 +11,18 @@ use serde_json::Value;
 
 use super::abandoned::Abandoned;
 use super::kind::patch;
-use super::revisions::{Stored, Workload, manifest};
+use super::revisions::{self, Stored, Workload, manifest, publishing};
 use super::template::{self, DEPLOYMENT_KIND, PAUSED, TEMPLATE};
 use crate::api::bowline::audit::Action;
 use crate::api::hold::Hold;
+use crate::api::openchoreo::release::Verdict;
 use crate::api::{Environment, labels};
 use crate::connect::kinds;
 use crate::engine::audit::EntriesOf;
 use crate::engine::ownership::{GitOps, gitops};
-use crate::engine::plan::{Asked, Change, Field, Plan};
+use crate::engine::plan::{Asked, Change, Field, MarkOn, Plan};
 use crate::engine::production::{Place, place};
+use crate::engine::revisions::NoRevision;
 use crate::engine::rights::{self, Right};
 use crate::engine::subject::command::{Command, Planned, SubjectError, Verb};
 use crate::engine::subject::{SubjectRef, field};
@@ -37,17 +39,32 @@ pub async fn plan(
     let subject = &command.subject;
     let workload = Workload::read(client, subject).await?;
     let place = place(client, &subject.key.namespace).await;
-    allowed(client, subject, &place).await?;
+    let marks = match &command.verb {
+        Verb::Mark { revision, .. } => workload.find(*revision),
+        _ => None,
+    };
+    let marks = marks.map(|stored| stored.object.name_any());
+    allowed(client, subject, marks.as_deref(), &place).await?;
     let mut planner = Planner::new(subject, &workload, &place, asked);
     let mut planned = planner.plan(&command.verb)?;
     planned.record = EntriesOf::ask(client, subject.kind).await.note();
     Ok(planned)
 }
 
-/// Refuses a change if the user does not have the permission. If the server does not answer this question,
+/// Refuses a change if the user does not have the permission. `marks` is the object of the revision that the change
+/// marks. If the server does not answer this question,
 /// the check passes, and the server decides when bowline writes.
-async fn allowed(client: &Client, subject: &SubjectRef, place: &Place) -> Result<(), SubjectError> {
+async fn allowed(
+    client: &Client,
+    subject: &SubjectRef,
+    marks: Option<&str>,
+    place: &Place,
+) -> Result<(), SubjectError> {
     let key = &subject.key;
+    let mark = marks.map(|name| {
+        let resource = revisions::stored_as(subject.kind);
+        patch(resource).on(&key.namespace, Some(name))
+    });
     let change = patch(subject.kind.resource).on(&key.namespace, Some(&key.name));
     let promote = place.environment.as_ref().map(|(namespace, name)| {
         let promote = Right {
@@ -56,7 +73,7 @@ async fn allowed(client: &Client, subject: &SubjectRef, place: &Place) -> Result
         };
         promote.on(namespace, Some(name))
     });
-    let questions = [Some(change), promote].into_iter().flatten();
+    let questions = [Some(change), mark, promote].into_iter().flatten();
     match rights::lacking(client, questions).await {
         None => Ok(()),
         Some(lacking) => Err(SubjectError::Denied(format!(
@@ -76,6 +93,7 @@ struct Planner<'a> {
     holds: Vec<Hold>,
     gitops: Option<GitOps>,
     fields: Vec<Field>,
+    mark: Option<MarkOn>,
     notes: Vec<String>,
     warnings: Vec<String>,
 }
@@ -95,6 +113,7 @@ impl<'a> Planner<'a> {
             holds: subject.kind.holds_of(&workload.object),
             gitops: gitops(&workload.object.metadata, OF_TEMPLATE),
             fields: Vec::new(),
+            mark: None,
             notes: Vec::new(),
             warnings: Vec::new(),
         }
@@ -106,6 +125,7 @@ impl<'a> Planner<'a> {
             Verb::Pin { until, freeze } => self.pin(*until, *freeze),
             Verb::Unpin { hold } => self.unpin(hold.as_deref()),
             Verb::Undo => self.undo(),
+            Verb::Mark { revision, verdict } => self.mark(*revision, *verdict),
         }
     }
 
@@ -176,27 +196,64 @@ impl<'a> Planner<'a> {
     }
 
     fn stored(&self, number: i64) -> Result<&'a Stored, SubjectError> {
-        let mut all = self.workload.stored.iter();
-        let found = all.find(|stored| stored.number == number);
-        let found = found.ok_or_else(|| {
+        self.workload.find(number).ok_or_else(|| {
             let known = self
                 .workload
                 .stored
                 .iter()
                 .map(|stored| stored.number.to_string());
-            crate::engine::revisions::NoRevision::Never {
+            let never = NoRevision::Never {
                 subject: self.subject.words(),
                 number,
                 known: known.collect::<Vec<_>>().join(", "),
-            }
-        })?;
-        match found.bad() {
-            None => Ok(found),
-            Some(why) => Err(SubjectError::Refused {
-                why: format!("rev {number} of {} is {why}", self.subject.words()),
-                hint: None,
-            }),
+            };
+            never.into()
+        })
+    }
+
+    /// Refuses to restore a revision that is marked bad.
+    fn not_bad(&self, stored: &Stored) -> Result<(), SubjectError> {
+        let (name, number) = (self.subject.words(), stored.number);
+        match stored.bad() {
+            None => Ok(()),
+            Some(why) => Err(SubjectError::refused(
+                format!("rev {number} of {name} is {why}"),
+                format!("bowline mark good {name} --revision {number} --reason TEXT"),
+            )),
         }
+    }
+
+    fn mark(&mut self, number: i64, verdict: Verdict) -> Result<Planned, SubjectError> {
+        let stored = self.stored(number)?;
+        let was = stored.verdict();
+        if was != Some(verdict) {
+            let object = &stored.object;
+            self.mark = Some(MarkOn {
+                resource: revisions::stored_as(self.subject.kind)(),
+                key: self.subject.key.beside(&object.name_any()),
+                uid: object.uid().unwrap_or_default(),
+                hash: template::hash(&stored.template),
+                was,
+                verdict,
+            });
+            // kubectl rollout undo copies the annotations of a revision to the workload, and Kubernetes copies those
+            // of the workload to its newest revision, where they would replace the mark.
+            self.fields
+                .push(removed(&["metadata", "annotations", labels::MARK]));
+        }
+        let is_current = self.workload.current().map(|current| current.number) == Some(number);
+        if verdict == Verdict::Bad && is_current {
+            let name = self.subject.words();
+            self.warnings.push(format!(
+                "rev {number} still runs: a mark does not stop it; use bowline rollback {name}"
+            ));
+        }
+        let action = match verdict {
+            Verdict::Bad => Action::MarkBad,
+            Verdict::Good => Action::MarkGood,
+        };
+        let holds = self.holds.clone();
+        Ok(self.planned(action, Some(stored), None, holds, self.workload))
     }
 
     /// Refuses to change the template if a GitOps tool owns the workload, unless the user accepts that with
@@ -230,6 +287,7 @@ impl<'a> Planner<'a> {
 
     /// Plans to set the template of a revision. Also resumes a paused Deployment.
     fn restore(&mut self, target: &Stored) -> Result<(), SubjectError> {
+        self.not_bad(target)?;
         if template::hash(&self.workload.template()) == template::hash(&target.template) {
             return Err(SubjectError::Refused {
                 why: format!(
@@ -395,6 +453,19 @@ impl<'a> Planner<'a> {
             why: format!("bowline has not changed {name}, so there is nothing to undo"),
             hint: None,
         })?;
+        if let (Action::MarkBad | Action::MarkGood, Some(to)) = (last.action, &last.to) {
+            let (done, back) = match last.action {
+                Action::MarkBad => ("bad", "good"),
+                _ => ("good", "bad"),
+            };
+            return Err(SubjectError::refused(
+                format!(
+                    "the last action on {name} marked {} {done}, and undo does not change marks",
+                    to.name
+                ),
+                format!("bowline mark {back} {name} --revision N --reason TEXT"),
+            ));
+        }
         let hash = |content: &Option<crate::api::bowline::audit::ContentRef>| {
             content.as_ref().and_then(|content| content.hash.clone())
         };
@@ -432,6 +503,19 @@ impl<'a> Planner<'a> {
         ))
     }
 
+    /// Keeps the operation that published the current template, for the history: the record of this action replaces
+    /// it.
+    fn keep_published(&mut self) {
+        let moves = self.fields.iter().any(|field| field.path == TEMPLATE);
+        let workload = self.workload;
+        let hash = template::hash(&workload.template());
+        let text = workload.object.annotations().get(labels::OPERATION);
+        if let Some(text) = text.filter(|text| !moves && publishing(text, &hash).is_some()) {
+            let path = ["metadata", "annotations", labels::PUBLISHED];
+            self.fields.push(Field::set(&path, text.clone()));
+        }
+    }
+
     fn planned(
         &mut self,
         action: Action,
@@ -440,8 +524,14 @@ impl<'a> Planner<'a> {
         holds: Vec<Hold>,
         workload: &Workload,
     ) -> Planned {
-        let from = workload.content();
-        let to = target.map_or_else(|| from.clone(), Stored::content);
+        let to = target.map_or_else(|| workload.content(), Stored::content);
+        // A mark is about one revision, and changes no content.
+        let from = match action {
+            Action::MarkBad | Action::MarkGood => to.clone(),
+            _ => workload.content(),
+        };
+        let unchanged = self.fields.is_empty() && holds == self.holds;
+        self.keep_published();
         let change = Change {
             subject: self.subject.clone(),
             name: self.subject.words(),
@@ -449,11 +539,12 @@ impl<'a> Planner<'a> {
             is_production: self.place.is_production,
             requires_reason: self.place.requires_reason,
             expected: self.subject.kind.expected(&workload.object),
-            unchanged: self.fields.is_empty() && holds == self.holds,
+            unchanged,
             fields: std::mem::take(&mut self.fields),
             holds_before: self.holds.clone(),
             holds,
             claims: Vec::new(),
+            mark: self.mark.take(),
             from: Some(from),
             to,
             restored_from,

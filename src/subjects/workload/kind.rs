@@ -73,7 +73,12 @@ const fn workload(
             plan: |client, command, asked| Box::pin(actions::plan(client, command, asked)),
             rights,
         }),
-        capabilities: &[Capability::Rollback, Capability::Pin, Capability::Undo],
+        capabilities: &[
+            Capability::Rollback,
+            Capability::Pin,
+            Capability::Undo,
+            Capability::Mark,
+        ],
         content,
         release_ref: |_, _| None,
         place: |object| (object.name_any(), object.namespace()),

@@ -56,26 +56,30 @@ impl Stored {
 
     /// Returns the bad mark of the revision as text, with its note; None if the revision is not marked bad.
     pub fn bad(&self) -> Option<String> {
-        bad(self.object.annotations())
+        let mark = self.object.annotations().get(labels::MARK)?;
+        if self.verdict() != Some(Verdict::Bad) {
+            return None;
+        }
+        let Ok(mark) = serde_json::from_str::<Mark>(mark) else {
+            return Some("marked bad".to_owned());
+        };
+        let reason = mark.note.map(|reason| format!(": {reason}"));
+        Some(format!(
+            "marked bad by {}{}",
+            mark.by,
+            reason.unwrap_or_default()
+        ))
+    }
+
+    /// Returns the mark of the revision; None if it has no mark.
+    pub fn verdict(&self) -> Option<Verdict> {
+        verdict(self.object.annotations(), &template::hash(&self.template))
     }
 }
 
-/// Reads the bad mark from the annotations of a revision and returns it as text; None if the revision is not
-/// marked bad.
-pub(super) fn bad(annotations: &BTreeMap<String, String>) -> Option<String> {
-    let mark = annotations.get(labels::MARK)?;
-    match serde_json::from_str::<Mark>(mark) {
-        Ok(mark) if mark.verdict == Verdict::Bad => {
-            let reason = mark.note.map(|reason| format!(": {reason}"));
-            Some(format!(
-                "marked bad by {}{}",
-                mark.by,
-                reason.unwrap_or_default()
-            ))
-        }
-        Ok(_) => None,
-        Err(_) => Some("marked bad".to_owned()),
-    }
+/// Reads the mark of the revision whose template has this hash; None if it has no mark.
+pub(super) fn verdict(annotations: &BTreeMap<String, String>, hash: &str) -> Option<Verdict> {
+    Verdict::on_content(annotations.get(labels::MARK)?, hash)
 }
 
 /// A workload with its stored revisions.
@@ -125,6 +129,11 @@ impl Workload {
     /// Returns the pod template of the workload.
     pub fn template(&self) -> Value {
         field(&self.object, TEMPLATE).unwrap_or_default()
+    }
+
+    /// Returns a stored revision; None if it is not stored.
+    pub fn find(&self, number: i64) -> Option<&Stored> {
+        self.stored.iter().find(|stored| stored.number == number)
     }
 
     /// Returns the newest stored revision with the template of the workload; None if the Kubernetes
@@ -219,6 +228,7 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
                 Some(Health::Degraded) => State::Unhealthy,
                 Some(_) => State::Current,
             },
+            mark: stored.verdict(),
             why: stored
                 .bad()
                 .or_else(|| verdict.and_then(|verdict| verdict.message)),
@@ -257,17 +267,22 @@ fn created(stored: &Stored, operation: Option<&Operation>) -> Option<Timestamp> 
 /// Returns the operation by which bowline published a revision, from the annotations of `object`; None if
 /// another program published it.
 fn published(stored: &Stored, object: &DynamicObject) -> Option<Operation> {
-    let text = object.annotations().get(labels::OPERATION)?;
+    let hash = template::hash(&stored.template);
+    let annotations = object.annotations();
+    [labels::OPERATION, labels::PUBLISHED]
+        .iter()
+        .find_map(|name| publishing(annotations.get(*name)?, &hash))
+}
+
+/// Parses an operation; None if it did not publish the template with this hash.
+///
+/// Another program that changes the template leaves the annotation on the object. So the operation counts only if it
+/// names the hash of the template.
+pub(super) fn publishing(text: &str, hash: &str) -> Option<Operation> {
     let operation: Operation = serde_json::from_str(text).ok()?;
-    let hash = operation.to.as_ref()?.hash.as_deref();
-    // Another program that changes the template leaves the annotation on the object. So the operation counts
-    // only if it names the hash of this template.
-    let is_own = hash == Some(template::hash(&stored.template).as_str());
-    let moves = matches!(
-        operation.action,
-        Action::Rollback | Action::Undo | Action::Promote
-    );
-    (is_own && moves).then_some(operation)
+    let of = |content: &Option<ContentRef>| content.as_ref()?.hash.clone();
+    let (from, to) = (of(&operation.from), of(&operation.to));
+    (to.as_deref() == Some(hash) && from != to).then_some(operation)
 }
 
 fn cause(stored: &Stored, operation: Option<Operation>) -> Option<Cause> {

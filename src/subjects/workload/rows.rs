@@ -19,6 +19,7 @@ use super::template;
 use crate::api::choreo::rendered::Health;
 use crate::api::hold::Hold;
 use crate::api::labels;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::health::{self, Facts};
 use crate::engine::ownership::{GitOps, gitops};
 use crate::engine::subject::Kind;
@@ -360,14 +361,15 @@ where
     let mut steps = path.iter();
     let template = steps.try_fold(content, |value, step| value.get(step))?;
     let images = template::images(template);
+    let hash = template::hash(template);
     Some(Revision {
         owner: owner.uid.as_str().into(),
         number,
         label: format!("rev {number} {images}").into(),
         images: images.into(),
-        hash: template::hash(template).into(),
         created: created(&object.metadata),
-        bad: revisions::bad(object.annotations()).is_some(),
+        bad: revisions::verdict(object.annotations(), &hash) == Some(Verdict::Bad),
+        hash: hash.into(),
     })
 }
 

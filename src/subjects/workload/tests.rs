@@ -2,17 +2,23 @@
 //! restores. Tests of the actions in a store without controllers.
 
 use jiff::Timestamp;
-use kube::Client;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::client::Body;
+use kube::{Client, ResourceExt};
 use kube_embedded::{Embedded, Objects, Setup};
 use serde_json::json;
 
 use super::kind::DEPLOYMENT;
 use super::{actions, matrix, revisions};
+use crate::api::bowline::audit::{Action, AuditEntry};
+use crate::api::labels;
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::audit::EntriesOf;
-use crate::engine::plan::Asked;
+use crate::engine::plan::{Asked, Change};
+use crate::engine::publish::{Applied, apply};
 use crate::engine::subject::SubjectRef;
-use crate::engine::subject::command::{Command, Planned, SubjectError, Verb};
+use crate::engine::subject::command::{Command, Found, Planned, SubjectError, Verb};
 use crate::engine::world::{Key, Source, World};
 use crate::fixture::{self, create_deployment, deployment, replica_set};
 use crate::subjects;
@@ -108,6 +114,115 @@ async fn without_audit_entries_the_plan_and_the_history_say_where_the_record_is(
         let read = revisions::read(&store.client, &in_store(), fixture::now()).await;
         assert_eq!(read.unwrap().record.as_deref(), expected);
     }
+}
+
+/// Plans and applies a command.
+impl Store {
+    async fn act(&self, verb: Verb) -> Result<Applied, String> {
+        let planned = self.plan(verb).await.map_err(|error| error.to_string())?;
+        let plan = planned.plan;
+        let done = apply(&self.client, &plan, &plan.changes[0], &fixture::now).await;
+        done.map_err(|error| error.to_string())
+    }
+
+    async fn history(&self) -> Found {
+        let read = revisions::read(&self.client, &in_store(), fixture::now()).await;
+        read.unwrap()
+    }
+
+    /// Returns the number of the revision that a rollback without a target restores.
+    async fn last_good(&self) -> Option<i64> {
+        let planned = self.plan(rollback(None)).await.ok()?;
+        planned.plan.changes[0].restored_from
+    }
+}
+
+fn mark(revision: i64, verdict: Verdict) -> Verb {
+    Verb::Mark { revision, verdict }
+}
+
+#[tokio::test]
+async fn a_rollback_skips_and_refuses_a_revision_that_is_marked_bad() {
+    let store = Store::open(crate::api::store_setup().objects).await;
+    assert_eq!(store.last_good().await, Some(2));
+    let bad = store.act(mark(2, Verdict::Bad)).await;
+    assert_eq!(bad, Ok(Applied::Done(1)));
+    assert_eq!(store.last_good().await, Some(1));
+    let refused = store.act(rollback(Some(2))).await.unwrap_err();
+    assert_eq!(refused, "rev 2 of deploy/web is marked bad by ana: INC-1");
+    let found = store.history().await;
+    let marked = found.find(2).unwrap();
+    assert_eq!(marked.mark, Some(Verdict::Bad));
+    assert_eq!(marked.why.as_deref(), Some("marked bad by ana: INC-1"));
+    // The mark is recorded, on the workload and as an entry, and does not touch a pod template.
+    let entries: Api<AuditEntry> = Api::default_namespaced(store.client.clone());
+    let entries = entries.list(&ListParams::default()).await.unwrap().items;
+    let entry = &entries[0].spec;
+    assert_eq!((entries.len(), entry.action), (1, Action::MarkBad));
+    assert_eq!(entry.to.as_ref().unwrap().name, "rev 2 web:2");
+    let sets: Api<ReplicaSet> = Api::default_namespaced(store.client.clone());
+    let set = sets.get("web-2").await.unwrap();
+    let template = set.spec.unwrap().template.unwrap().metadata.unwrap();
+    assert_eq!(template.annotations, None);
+
+    let again = store.act(mark(2, Verdict::Bad)).await;
+    assert_eq!(again, Ok(Applied::Unchanged));
+    let undone = store.act(Verb::Undo).await.unwrap_err();
+    assert!(undone.contains("undo does not change marks"), "{undone}");
+    let good = store.act(mark(2, Verdict::Good)).await;
+    assert_eq!(good, Ok(Applied::Done(2)));
+    assert_eq!(store.last_good().await, Some(2));
+    let none = store.act(mark(9, Verdict::Bad)).await.unwrap_err();
+    assert_eq!(none, "deploy/web has no revision 9; it has 1, 2, 3");
+}
+
+#[tokio::test]
+async fn a_bad_mark_needs_a_reason_and_a_mark_by_somebody_else_is_not_replaced() {
+    let store = Store::open(Objects::default()).await;
+    let mut plan = store.plan(mark(2, Verdict::Bad)).await.unwrap().plan;
+    plan.reason = None;
+    let lacks = plan.lacks_reason().map(Change::reason_rule);
+    let rule = "marking rev 2 web:2 of deploy/web bad needs a reason";
+    assert_eq!(lacks.as_deref(), Some(rule));
+    let refused = apply(&store.client, &plan, &plan.changes[0], &fixture::now).await;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        format!("{rule}, so nothing was changed")
+    );
+
+    plan.reason = Some("INC-2".to_owned());
+    store.act(mark(2, Verdict::Good)).await.unwrap();
+    let refused = apply(&store.client, &plan, &plan.changes[0], &fixture::now).await;
+    assert!(refused.is_err(), "{refused:?}");
+    let found = store.history().await;
+    assert_eq!(found.find(2).unwrap().mark, Some(Verdict::Good));
+}
+
+#[tokio::test]
+async fn a_copied_mark_is_about_the_marked_template_only() {
+    let store = Store::open(Objects::default()).await;
+    store.act(mark(2, Verdict::Bad)).await.unwrap();
+    let sets: Api<ReplicaSet> = Api::default_namespaced(store.client.clone());
+    let marked = sets.get("web-2").await.unwrap();
+    let copied =
+        json!({"metadata": {"annotations": {labels::MARK: marked.annotations()[labels::MARK]}}});
+    let patch = Patch::Merge(copied);
+    sets.patch("web-1", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    assert_eq!(store.history().await.find(1).unwrap().mark, None);
+    assert_eq!(store.last_good().await, Some(1));
+}
+
+#[tokio::test]
+async fn the_history_names_a_rollback_after_a_later_mark() {
+    let store = Store::open(Objects::default()).await;
+    store.act(rollback(Some(2))).await.unwrap();
+    store.act(mark(3, Verdict::Bad)).await.unwrap();
+    store.act(mark(1, Verdict::Bad)).await.unwrap();
+    let found = store.history().await;
+    let cause = found.current().unwrap().cause.clone().unwrap();
+    assert_eq!((found.current, cause.action), (2, Action::Rollback));
 }
 
 /// Returns a client for which the server denies a verb on a resource: `get` for reads, `patch` for reviews.

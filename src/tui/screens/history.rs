@@ -17,6 +17,7 @@ use crate::filter::{Facts, Filter, Matcher};
 use crate::from_keys;
 use crate::model::{Level, ScreenRequest, Turn};
 use crate::screens::matrix::pane::word;
+use crate::subjects::matrix;
 use crate::subjects::release_pin::actions::mark::Mark;
 use crate::subjects::release_pin::actions::rollback::Target;
 use crate::subjects::release_pin::planner;
@@ -47,6 +48,8 @@ struct Seen {
     uid: Box<str>,
     generation: i64,
     moves: usize,
+    /// The number of revisions of a workload that are marked bad.
+    bad: usize,
     healthy: Option<bool>,
 }
 
@@ -109,6 +112,7 @@ impl History {
                 uid: row.uid.clone(),
                 generation: row.changes,
                 moves: world.workload_revisions(row).count(),
+                bad: world.workload_revisions(row).filter(|it| it.bad).count(),
                 healthy: Some(row.health == Health::Healthy),
             });
         }
@@ -117,6 +121,7 @@ impl History {
             uid: pin.uid.clone(),
             generation: pin.generation,
             moves: pin.moves.len(),
+            bad: 0,
             healthy: pin.moves.last().and_then(|last| last.healthy),
         })
     }
@@ -266,6 +271,17 @@ impl History {
                     Action::MarkBad => Verdict::Bad,
                     _ => Verdict::Good,
                 };
+                if matrix::named("", &self.place.component).is_some() {
+                    match self.revision() {
+                        Some(revision) => {
+                            let number = revision.number;
+                            let command = from_keys::mark_revision(&self.place, number, verdict);
+                            turn.requests.push(ScreenRequest::Plan(command));
+                        }
+                        None => turn.say(Level::Warning, "there is no revision to mark"),
+                    }
+                    return Handled::Yes;
+                }
                 match self.release() {
                     Some(release) => turn.requests.push(ScreenRequest::Plan(Command::Mark(Mark {
                         release,
@@ -380,6 +396,7 @@ fn facts(row: &Row<Pinned>) -> Facts {
         cause.and_then(|cause| cause.reason.as_deref()),
         Some(revision.state.word()),
         held.then_some("held"),
+        revision.mark.map(Verdict::word),
     ];
     Facts::of_texts(texts.into_iter().flatten())
 }

@@ -100,8 +100,9 @@ impl State {
             .put(&place.environment, Role::Title)
             .put(then.as_deref().unwrap_or_default(), Role::AsOf);
         let mut top = 1;
-        let record = self.history.record().unwrap_or_default();
-        for line in wrap(record, usize::from(sheet.width().saturating_sub(2))) {
+        let width = usize::from(sheet.width().saturating_sub(2));
+        let record = self.history.record().map(|record| wrap(record, width));
+        for line in record.into_iter().flatten() {
             sheet.line(top).skip(1).put(&line, Role::Muted);
             top += 1;
         }

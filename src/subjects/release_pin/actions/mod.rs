@@ -128,6 +128,7 @@ fn change(rules: Rules<'_>, after: After<'_>) -> Change {
         }),
         fields,
         claims: claims(&rules, &after),
+        mark: None,
         holds_before: pin.map_or_else(Vec::new, |pin| pin.holds.to_vec()),
         holds: after.holds,
         from,

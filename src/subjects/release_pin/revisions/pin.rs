@@ -128,6 +128,7 @@ impl Found<'_> {
             }),
             state: state(self.outcome, number == current),
             why: self.outcome.and_then(|outcome| outcome.why.clone()),
+            mark: None,
             content,
         }
     }

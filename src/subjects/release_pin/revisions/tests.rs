@@ -276,6 +276,7 @@ fn a_revision_says_what_is_on_record() {
         restored_from: Some(1),
         state: State::Unhealthy,
         why: Some("crashing".into()),
+        mark: None,
         content: Some(Pinned {
             release: ContentRef {
                 name: "a".into(),

@@ -61,6 +61,7 @@ fn revision(number: i64, version: &str, created: &str, state: State) -> Revision
         restored_from: None,
         state,
         why: None,
+        mark: None,
         content: Some(Pinned {
             release: ContentRef::named(name),
             holds: Vec::new(),

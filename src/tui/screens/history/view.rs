@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Found, History, missing, number};
+use crate::api::openchoreo::release::Verdict;
 use crate::engine::revisions::{Revision, Row, State};
 use crate::engine::world::Key;
 use crate::pen::{Glyphs, Pen, Sheet};
@@ -126,7 +127,8 @@ impl History {
             let line = Line {
                 revision,
                 label: label(revision),
-                bad: name.is_some_and(|name| is_bad(scene.world, &target_info.namespace, name)),
+                bad: revision.mark == Some(Verdict::Bad)
+                    || name.is_some_and(|name| is_bad(scene.world, &target_info.namespace, name)),
                 when,
                 lasted,
                 selected,

@@ -88,6 +88,13 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &PlannedCommand) 
                     }
                 }
             }
+            let changes = action_plan.plan.changes.iter();
+            for warning in changes
+                .filter(|change| change.mark.is_some())
+                .flat_map(|change| &change.warnings)
+            {
+                head.block("warning", warning.clone(), Role::Warning);
+            }
             for note in &action_plan.notes {
                 head.block("warning", note.clone(), Role::Warning);
             }
@@ -113,6 +120,9 @@ fn one(
     prepared: &PlannedCommand,
     change: &Change,
 ) {
+    if let Some(mark) = &change.mark {
+        return verdict(head, mark.was, mark.verdict);
+    }
     let world = sight.world;
     let columns = Columns::of(world, Some(&change.key().namespace));
     let component = Key::new(&change.key().namespace, &change.name);
@@ -219,14 +229,15 @@ fn set_row(sight: &Sight<'_>, change: &Change) -> Spans {
     spans
 }
 
-fn mark(head: &mut Head, marking: &Marking) {
-    let was = match marking.was {
+/// Adds the rows for a mark: the verdict before, and the verdict to write.
+fn verdict(head: &mut Head, was: Option<Verdict>, to: Verdict) {
+    let was = match was {
         Some(Verdict::Bad) => "marked bad",
         Some(Verdict::Good) => "marked good",
         None => "not marked",
     };
     head.essential("from", was, "", "");
-    let (to, means) = match marking.verdict {
+    let (to, means) = match to {
         Verdict::Bad => (
             "marked bad",
             "bowline refuses to promote it or to roll back to it",
@@ -234,6 +245,10 @@ fn mark(head: &mut Head, marking: &Marking) {
         Verdict::Good => ("marked good", "promotion and rollback are allowed again"),
     };
     head.essential("to", to, "means", means);
+}
+
+fn mark(head: &mut Head, marking: &Marking) {
+    verdict(head, marking.was, marking.verdict);
     if !marking.runs_in.is_empty() {
         head.block("runs in", marking.runs_in.join(", "), Role::Text);
     }

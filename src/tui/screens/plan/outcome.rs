@@ -60,6 +60,8 @@ impl Outcome {
                     let changed = match action_plan.plan.action {
                         Action::Pin => format!("pinned {place} at {to}"),
                         Action::Unpin => format!("unpinned {place}, which runs {to}"),
+                        Action::MarkBad => format!("{} is marked bad", change.marked()),
+                        Action::MarkGood => format!("{} is marked good", change.marked()),
                         _ if change.from.as_ref().is_some_and(|from| from.name == *to) => {
                             format!("{place} still runs {to}")
                         }
@@ -86,7 +88,9 @@ impl Outcome {
                         }
                         Err(error) => (false, format!("{place}: {error}")),
                     };
-                    if let Ok(Applied::Done(revision) | Applied::Unrecorded(revision, _)) = result {
+                    if let Ok(Applied::Done(revision) | Applied::Unrecorded(revision, _)) = result
+                        && change.mark.is_none()
+                    {
                         let rolling = Rolling::new(&change.followed(), *revision, to);
                         outcome.rolling.push(rolling);
                     }
@@ -244,6 +248,8 @@ pub(super) fn already(prepared: &PlannedCommand) -> &'static str {
         PlannedCommand::Changes(action_plan) => match action_plan.plan.action {
             Action::Pin => "Already pinned with the same hold",
             Action::Unpin => "Already unpinned",
+            Action::MarkBad => "Already marked bad",
+            Action::MarkGood => "Already marked good",
             Action::Undo => "Nothing to undo: it is already as it was before",
             _ => "Already running this release",
         },

@@ -47,10 +47,21 @@ fn actions_that_the_user_may_not_do_are_dimmed_with_the_reason() {
         last[text.find(word).unwrap()].fg
     };
     still = still.keys("G");
-    let usual = of_footer(&still, "roll back");
+    let usual = of_footer(&still, "R rollback");
     still.model.target_info.lacking = [("Deployment", why.to_owned())].into();
-    assert_ne!(of_footer(&still, "roll back"), usual);
+    assert_ne!(of_footer(&still, "R rollback"), usual);
     still.shows(&format!("Its actions are not available: {why}."));
+}
+
+#[test]
+fn a_mark_of_a_workload_is_about_its_current_revision() {
+    for (key, expected) in [
+        ("B", "bowline mark bad deploy/web --revision 2"),
+        ("A", "bowline mark good deploy/web --revision 2"),
+    ] {
+        let still = cluster().keys(&format!("G {key}"));
+        assert_eq!(ordered(&still).command_lines(None), [expected]);
+    }
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn shown(plan: &Plan) -> String {
         line
     });
     let lacks = plan.lacks_reason();
-    let lacks = lacks.map(|environment| format!("{environment} requires a reason"));
+    let lacks = lacks.map(|change| format!("{} requires a reason", change.environment));
     changes.chain(lacks).collect::<Vec<_>>().join("; ")
 }
 
