@@ -10,10 +10,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use bowline::api::{Environment, Release, ReleasePin};
+use bowline::api::{Release, ReleasePin};
 use bowline::engine::world::feed::Touched;
 use bowline::engine::world::{Event, Key, Source, World};
-use bowline::subjects::release_pin::READ_BY_GC;
+use bowline::fixture;
 use bowline::tui::filter::{Filter, read};
 use bowline::tui::jump::Jump;
 use bowline::tui::keymap::Keymap;
@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use kube::api::PartialObjectMeta;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const ENVIRONMENTS: [&str; 3] = ["development", "staging", "production"];
 const RELEASES: usize = 3;
@@ -93,16 +93,6 @@ fn now() -> Timestamp {
     "2026-01-06T00:00:00Z".parse().unwrap()
 }
 
-fn object<K: serde::de::DeserializeOwned>(mut value: Value, kind: &str, name: &str) -> K {
-    value["apiVersion"] = "openchoreo.dev/v1alpha1".into();
-    value["kind"] = kind.into();
-    value["metadata"]["name"] = name.into();
-    value["metadata"]["namespace"] = "shop".into();
-    value["metadata"]["uid"] = format!("5d1c1f5e-0000-4000-8000-{name}").into();
-    value["metadata"]["generation"] = 3.into();
-    serde_json::from_value(value).unwrap()
-}
-
 /// Returns a realistic name of a component: a few words and a number.
 fn component(number: usize) -> String {
     let words = [
@@ -113,64 +103,34 @@ fn component(number: usize) -> String {
     format!("{word}-{}-{number}", parts[number % parts.len()])
 }
 
+fn uid(name: &str) -> String {
+    format!("5d1c1f5e-0000-4000-8000-{name}")
+}
+
 fn pin(number: usize, environment: &str, release: usize, ready: bool) -> ReleasePin {
-    let component = component(number);
-    let name = format!("{component}-v1.{release}.0");
-    object(
-        json!({
-            "metadata": {"labels": {
-                "openchoreo.dev/component": component, "openchoreo.dev/environment": environment,
-                "team": format!("team-{}", number % 20),
-            }},
-            "spec": {"component": component, "environment": environment, "releaseRef": {"name": name}},
-            "status": {
-                "appliedRelease": name, "observedGeneration": 3,
-                "outcomes": [{
-                    "generation": 3, "release": name, "healthy": ready,
-                    "since": format!("2026-01-0{}T00:00:00Z", 1 + number % 5),
-                }],
-                "conditions": [{
-                    "type": "Ready", "status": if ready { "True" } else { "False" },
-                    "reason": if ready { "ReconcileSuccess" } else { "Degraded" },
-                    "message": "2 of 5 ready", "lastTransitionTime": "2026-01-05T00:00:00Z",
-                }],
-            },
-        }),
-        "ReleasePin",
-        &format!("{component}-{environment}"),
-    )
+    let pin = fixture::pin(&component(number), environment, &format!("v1.{release}.0"));
+    let mut pin = fixture::labelled(pin, "team", &format!("team-{}", number % 20));
+    let name = pin.spec.release_ref.name.clone();
+    let since = format!("2026-01-0{}T00:00:00Z", 1 + number % 5);
+    let mut outcome = fixture::outcome(3, &name, &since);
+    outcome["healthy"] = ready.into();
+    if !ready {
+        pin = fixture::unready(pin, "Degraded", "2 of 5 ready", "10:00:00");
+    }
+    let mut pin = fixture::outcomes(pin, json!([outcome]));
+    pin.metadata.uid = pin.metadata.name.as_deref().map(uid);
+    pin
 }
 
 fn release(number: usize, release: usize) -> PartialObjectMeta<Release> {
-    let component = component(number);
-    object(
-        json!({"metadata": {
-            "labels": {"openchoreo.dev/component": component},
-            "creationTimestamp": format!("2026-01-01T00:00:{release:02}Z"),
-            "annotations": {"bowline.dev/size": "25729", "bowline.dev/version": format!("v1.{release}.0")},
-        }}),
-        "PartialObjectMetadata",
-        &format!("{component}-v1.{release}.0"),
-    )
+    let version = format!("v1.{release}.0");
+    let mut release = fixture::release(&component(number), &version, release as u8);
+    release.metadata.uid = release.metadata.name.as_deref().map(uid);
+    release
 }
 
 fn fill(components: usize) -> World {
-    let mut world = World::new();
-    for environment in ENVIRONMENTS {
-        let spec = json!({"spec": {"dataPlaneRef": {"name": "d"}, "namespace": environment}});
-        let environment: Environment = object(spec, "Environment", environment);
-        world.environments(Event::Applied(environment));
-    }
-    let paths: Vec<Value> = ENVIRONMENTS
-        .windows(2)
-        .map(|pair| json!({"sourceEnvironmentRef": {"name": pair[0]}, "targetEnvironmentRefs": [{"name": pair[1]}]}))
-        .collect();
-    let pipeline = object(
-        json!({"spec": {"promotionPaths": paths}}),
-        "DeploymentPipeline",
-        "default",
-    );
-    world.pipelines(Event::Applied(pipeline));
+    let mut world = fixture::world_of(&ENVIRONMENTS);
     for number in 0..components {
         for made in 0..RELEASES {
             world.releases(Event::Applied(release(number, made)));
@@ -180,7 +140,6 @@ fn fill(components: usize) -> World {
             world.pins(Event::Applied(made));
         }
     }
-    world.all_listed(&READ_BY_GC);
     world
 }
 

@@ -10,10 +10,12 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use bowline::api::{Environment, Release, ReleasePin};
+use bowline::api::{Release, ReleasePin, labels};
 use bowline::engine::plan::Asked;
 use bowline::engine::world::{Event, Key, World};
+use bowline::fixture;
 use bowline::subjects::release_pin::actions::promote::{self, Promote};
+use kube::ResourceExt;
 use kube::api::PartialObjectMeta;
 use serde_json::{Value, json};
 
@@ -66,91 +68,51 @@ fn resident() -> usize {
     pages * 4096
 }
 
-fn object<K: serde::de::DeserializeOwned>(mut value: Value, kind: &str, name: &str) -> K {
-    let fields = value.as_object_mut().unwrap();
-    fields.insert("apiVersion".into(), "openchoreo.dev/v1alpha1".into());
-    fields.insert("kind".into(), kind.into());
-    let metadata = fields
-        .entry("metadata")
-        .or_insert_with(|| json!({}))
-        .as_object_mut()
-        .unwrap();
-    metadata.insert("name".into(), name.into());
-    metadata.insert("namespace".into(), "shop".into());
-    metadata.insert(
-        "uid".into(),
-        format!("5d1c1f5e-0000-4000-8000-{name}").into(),
-    );
-    metadata.insert("generation".into(), 3.into());
-    serde_json::from_value(value).unwrap()
-}
-
 fn pin(component: usize, environment: &str, release: usize, generation: i64) -> ReleasePin {
+    let component = format!("component-{component}");
     let outcomes: Vec<Value> = (1..=10)
         .map(|generation| {
             json!({
-                "generation": generation, "release": format!("component-{component}-v{generation}"),
+                "generation": generation, "release": format!("{component}-v{generation}"),
                 "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z", "healthy": true,
             })
         })
         .collect();
-    let name = format!("component-{component}-{environment}");
-    let mut made: ReleasePin = object(
-        json!({
-            "spec": {
-                "component": format!("component-{component}"), "environment": environment,
-                "releaseRef": {"name": format!("component-{component}-v{release}")},
-            },
-            "status": {
-                "appliedRelease": format!("component-{component}-v{release}"), "observedGeneration": generation,
-                "outcomes": outcomes,
-                "conditions": [{
-                    "type": "Ready", "status": "True", "reason": "ReconcileSuccess",
-                    "message": "everything is healthy", "lastTransitionTime": "2026-01-05T00:00:00Z",
-                }],
-            },
-        }),
-        "ReleasePin",
-        &name,
-    );
-    made.metadata.generation = Some(generation);
-    made
+    let pin = fixture::pin(&component, environment, &format!("v{release}"));
+    let mut pin = fixture::outcomes(pin, json!(outcomes));
+    pin.metadata.generation = Some(generation);
+    pin.status.as_mut().unwrap().observed_generation = Some(generation);
+    pin.metadata.uid = pin.metadata.name.as_deref().map(uid);
+    pin
+}
+
+fn uid(name: &str) -> String {
+    format!("5d1c1f5e-0000-4000-8000-{name}")
 }
 
 fn release(component: usize, number: usize) -> PartialObjectMeta<Release> {
-    let name = format!("component-{component}-v{number}");
-    object(
-        json!({"metadata": {
-            "labels": {"openchoreo.dev/component": format!("component-{component}")},
-            "creationTimestamp": format!("2026-01-01T00:00:{number:02}Z"),
-            "annotations": {
-                "bowline.dev/size": "25729", "bowline.dev/version": format!("v{number}"),
-                "bowline.dev/images": format!("registry.example/shop/component-{component}:v{number}"),
-                "bowline.dev/content-hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-            },
-        }}),
-        "PartialObjectMetadata",
-        &name,
-    )
+    let component = format!("component-{component}");
+    let mut release = fixture::release(&component, &format!("v{number}"), number as u8);
+    release.metadata.uid = release.metadata.name.as_deref().map(uid);
+    let annotations = release.annotations_mut();
+    for (name, value) in [
+        (labels::SIZE, "25729".to_owned()),
+        (
+            labels::IMAGES,
+            format!("registry.example/shop/{component}:v{number}"),
+        ),
+        (
+            labels::CONTENT_HASH,
+            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".to_owned(),
+        ),
+    ] {
+        annotations.insert(name.to_owned(), value);
+    }
+    release
 }
 
 fn fill(components: usize) -> World {
-    let mut world = World::new();
-    for environment in ENVIRONMENTS {
-        let spec = json!({"spec": {"dataPlaneRef": {"name": "d"}, "namespace": environment}});
-        let environment: Environment = object(spec, "Environment", environment);
-        world.environments(Event::Applied(environment));
-    }
-    let paths: Vec<Value> = ENVIRONMENTS
-        .windows(2)
-        .map(|pair| json!({"sourceEnvironmentRef": {"name": pair[0]}, "targetEnvironmentRefs": [{"name": pair[1]}]}))
-        .collect();
-    let pipeline = object(
-        json!({"spec": {"promotionPaths": paths}}),
-        "DeploymentPipeline",
-        "default",
-    );
-    world.pipelines(Event::Applied(pipeline));
+    let mut world = fixture::world_of(&ENVIRONMENTS);
     for component in 0..components {
         for number in 0..RELEASES {
             world.releases(Event::Applied(release(component, number)));
@@ -164,10 +126,6 @@ fn fill(components: usize) -> World {
             )));
         }
     }
-    world.environments(Event::Listed);
-    world.pipelines(Event::Listed);
-    world.releases(Event::Listed);
-    world.pins(Event::Listed);
     world
 }
 

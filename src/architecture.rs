@@ -21,8 +21,8 @@ const LAYERS: &[&[&str]] = &[
     &["gitops"],
     &["engine"],
     &["subjects"],
-    &["controllers"],
     &["fixture"],
+    &["controllers"],
     &["cli", "tui"],
     // Roots of packages: they only name the modules.
     &["core", "main", "lib", "architecture", "texts"],

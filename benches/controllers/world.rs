@@ -7,16 +7,16 @@ use bowline::api::openchoreo::pin::ReleasePin;
 use bowline::api::{labels, names};
 use bowline::engine::audit::AuditWriter;
 use bowline::engine::subject::dynamic;
+use bowline::fixture::{self, within};
 use bowline::subjects::release_pin::actions::release::{Source, release};
 use bowline::subjects::release_pin::catalog::Catalog;
 use bowline::subjects::release_pin::kind::KIND;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
-use kube::api::{Api, ApiResource, DynamicObject, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The definitions of each component.
 const DEFINITIONS: &str = r#"
@@ -67,14 +67,15 @@ impl World {
             client: client.clone(),
             pins: BTreeMap::new(),
         };
-        world
-            .create("v1", "Namespace", json!({"metadata": {"name": namespace}}))
-            .await;
-        let openchoreo = "openchoreo.dev/v1alpha1";
-        let plane = json!({"metadata": {"name": "here"}, "spec": {"inCluster": {}}});
-        world.create(openchoreo, "DataPlane", plane).await;
-        let environment = json!({"metadata": {"name": "dev"}, "spec": {"dataPlaneRef": {"name": "here"}, "namespace": world.data_plane()}});
-        world.create(openchoreo, "Environment", environment).await;
+        let own = json!({"spec": {"namespace": world.data_plane()}});
+        let environment = fixture::with(fixture::environment("dev"), own);
+        for object in [
+            fixture::namespace(namespace),
+            fixture::to_json(&within(namespace, fixture::data_plane_in_cluster())),
+            fixture::to_json(&within(namespace, environment)),
+        ] {
+            fixture::create(client, &object).await.unwrap();
+        }
         let made = futures::stream::iter(0..pins).map(|number| world.component(number));
         world.pins = made.buffer_unordered(AT_ONCE).collect().await;
         world
@@ -99,12 +100,7 @@ impl World {
             .create(&PostParams::default(), &release)
             .await
             .unwrap();
-        let pin = json!({
-            "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
-            "metadata": {"name": names::pin(&name, "dev"), "labels": {labels::COMPONENT: name, labels::ENVIRONMENT: "dev"}},
-            "spec": {"component": name, "environment": "dev", "releaseRef": {"name": release_name}},
-        });
-        let pin: ReleasePin = serde_json::from_value(pin).unwrap();
+        let pin = fixture::new_pin(&name, "dev", &release_name);
         let pins: Api<ReleasePin> = Api::namespaced(self.client.clone(), &self.namespace);
         let pin = pins.create(&PostParams::default(), &pin).await.unwrap();
         let audit = AuditWriter::of(
@@ -115,22 +111,6 @@ impl World {
         );
         audit.record(&KIND, &dynamic(&pin)).await.unwrap();
         (name, [known(&release), known(&pin)])
-    }
-
-    async fn create(&self, version: &str, kind: &str, mut object: Value) {
-        object["apiVersion"] = json!(version);
-        object["kind"] = json!(kind);
-        let (group, version) = version.split_once('/').unwrap_or(("", version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        let objects: Api<DynamicObject> = match kind {
-            "Namespace" => Api::all_with(self.client.clone(), &resource),
-            _ => Api::namespaced_with(self.client.clone(), &self.namespace, &resource),
-        };
-        let object = serde_json::from_value(object).unwrap();
-        objects
-            .create(&PostParams::default(), &object)
-            .await
-            .unwrap();
     }
 
     /// Waits until every ReleasePin is ready.

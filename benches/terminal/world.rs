@@ -1,12 +1,12 @@
 //! Writes many ReleasePins and releases of a given size to an API, in the form in which bowline stores them.
 
 use bowline::api::openchoreo::pin::ReleasePin;
-use bowline::api::{Release, labels, names};
+use bowline::api::{Release, names};
+use bowline::fixture::{self, within};
 use bowline::subjects::release_pin::actions::release::{Source, plain_spec, release};
 use bowline::subjects::release_pin::catalog::Catalog;
 use futures::{StreamExt, TryStreamExt};
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -42,26 +42,17 @@ pub fn release_name(number: usize, version: usize) -> String {
 
 /// Writes the objects to an API, and returns the stored bytes of all releases.
 pub async fn fill(client: &Client, amount: Amount) -> usize {
-    let own = json!({"metadata": {"name": NAMESPACE}});
-    create(client, "v1", "Namespace", own).await;
-    let plane = json!({"metadata": {"name": "here"}, "spec": {"inCluster": {}}});
-    create(client, OPENCHOREO, "DataPlane", plane).await;
-    for name in ENVIRONMENTS {
-        let mut environment = json!({
-            "metadata": {"name": name},
-            "spec": {"dataPlaneRef": {"name": "here"}, "namespace": format!("shop-{name}")},
-        });
-        if name == "production" {
-            environment["spec"]["isProduction"] = true.into();
-        }
-        create(client, OPENCHOREO, "Environment", environment).await;
+    let mut objects = vec![
+        fixture::namespace(NAMESPACE),
+        fixture::to_json(&within(NAMESPACE, fixture::data_plane_in_cluster())),
+    ];
+    let environments = ENVIRONMENTS.map(fixture::environment).into_iter();
+    objects.extend(environments.map(|one| fixture::to_json(&within(NAMESPACE, one))));
+    let pipeline = fixture::pipeline_through(&ENVIRONMENTS);
+    objects.push(fixture::to_json(&within(NAMESPACE, pipeline)));
+    for object in objects {
+        fixture::create(client, &object).await.unwrap();
     }
-    let paths = ENVIRONMENTS.windows(2).map(|pair| {
-        json!({"sourceEnvironmentRef": {"name": pair[0]}, "targetEnvironmentRefs": [{"name": pair[1]}]})
-    });
-    let paths: Vec<Value> = paths.collect();
-    let pipeline = json!({"metadata": {"name": "default"}, "spec": {"promotionPaths": paths}});
-    create(client, OPENCHOREO, "DeploymentPipeline", pipeline).await;
     let releases: Api<Release> = Api::namespaced(client.clone(), NAMESPACE);
     let made = futures::stream::iter(0..amount.releases).map(async |number| {
         let (component, version) = (
@@ -95,20 +86,6 @@ pub async fn fill(client: &Client, amount: Amount) -> usize {
     let written = written.buffer_unordered(AT_ONCE);
     written.try_collect::<Vec<()>>().await.unwrap();
     bytes.into_iter().sum()
-}
-
-async fn create(client: &Client, version: &str, kind: &str, mut object: Value) {
-    object["apiVersion"] = version.into();
-    object["kind"] = kind.into();
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let objects: Api<DynamicObject> = match kind {
-        "Namespace" => Api::all_with(client.clone(), &resource),
-        _ => Api::namespaced_with(client.clone(), NAMESPACE, &resource),
-    };
-    let object = serde_json::from_value(object).unwrap();
-    let made = objects.create(&PostParams::default(), &object).await;
-    made.unwrap();
 }
 
 /// Returns a release as `bowline release create` makes it. The resources of its component type have
@@ -152,19 +129,7 @@ fn make(number: usize, version: usize, amount: Amount) -> Release {
 }
 
 fn pin(number: usize, environment: &str) -> ReleasePin {
-    let component = component(number);
-    let pin = json!({
-        "apiVersion": OPENCHOREO, "kind": "ReleasePin",
-        "metadata": {
-            "name": names::pin(&component, environment),
-            "labels": {labels::COMPONENT: component, labels::ENVIRONMENT: environment},
-        },
-        "spec": {
-            "component": component, "environment": environment,
-            "releaseRef": {"name": release_name(number, 1)},
-        },
-    });
-    serde_json::from_value(pin).unwrap()
+    fixture::new_pin(&component(number), environment, &release_name(number, 1))
 }
 
 /// Returns the status that the controller writes to a ReleasePin. `turn` makes the text different each time.

@@ -157,7 +157,7 @@ const KNOWN: &[Known] = &[
 /// The children of one folder, each with the children that it depends on.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// All sources, by the path of their module.
+/// The source text of every module, by module path.
 pub(super) type Sources = BTreeMap<Segments, String>;
 
 pub(super) fn read() -> Sources {

@@ -96,7 +96,7 @@ pub async fn run(
     let mut report = Report::new(out, arguments.output, arguments.dry_run);
     let parameters = PatchParams {
         dry_run: arguments.dry_run,
-        // In a repository, no field has another manager than git.
+        // In a repository, git is the only field manager, so there are no conflicts to respect.
         force: arguments.force_conflicts || !connection.target.has_field_managers(),
         field_manager: Some(arguments.field_manager.clone()),
         field_validation: Some(ValidationDirective::Strict),
@@ -218,8 +218,8 @@ pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns an error if the target is a repository and the object is not of a kind of bowline: a repository
-/// stores no other kinds.
+/// Returns an error if the target is a repository and bowline does not define the object's kind: bowline does
+/// not write such objects to a repository.
 fn storable(connection: &Connection, place: &TargetObject) -> Result<(), Error> {
     match connection.target.stores(&place.kind.resource.group) {
         false => {
@@ -305,7 +305,7 @@ fn comparable(object: &DynamicObject) -> Value {
     value
 }
 
-/// Builds the error of a failed apply; for a field conflict, with a hint.
+/// Converts the error of an apply. A field conflict gets a hint.
 pub fn explained(place: &TargetObject, error: kube::Error) -> Error {
     let is_managed = match &error {
         kube::Error::Api(status) => status.details.iter().any(|details| {

@@ -48,9 +48,7 @@ mod version;
 
 // `crate::engine` is the engine in every package.
 use bowline_controllers as controllers;
-#[cfg(test)]
-use bowline_core::fixture;
-use bowline_core::{api, connect, engine, git, gitops, resolve, subjects, text};
+use bowline_core::{api, connect, engine, fixture, git, gitops, resolve, subjects, text};
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -100,7 +100,7 @@ impl Plan {
 pub struct Change {
     /// The subject that changes.
     pub subject: SubjectRef,
-    /// The name of the subject's row in the matrix; for a ReleasePin, the component.
+    /// The name of the subject's row in the matrix.
     pub name: String,
     pub environment: String,
     /// Whether the change is in a production environment.

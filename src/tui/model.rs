@@ -40,7 +40,7 @@ pub enum Event {
     Tick,
 }
 
-/// Colours, keys and characters.
+/// The theme, the keymap and the character set.
 pub struct Look {
     pub theme: Theme,
     pub keymap: Keymap,
@@ -255,7 +255,8 @@ impl Subject {
         }
     }
 
-    /// Returns the component and the environment, if there is exactly one of each.
+    /// Returns the cell of the component and the environment; None unless the selection has exactly
+    /// one of each.
     pub fn place(&self) -> Option<CellKey> {
         Some(CellKey {
             component: self.component()?.clone(),

@@ -10,7 +10,7 @@ use kube::api::{Api, Patch, PatchParams};
 use tokio::sync::watch;
 
 use crate::place::Target;
-use crate::shop::{Shop, pin};
+use crate::shop::Shop;
 use crate::user::User;
 use crate::{HANG, sized};
 
@@ -19,7 +19,7 @@ async fn sync(client: Client, count: watch::Sender<usize>) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client);
     let mut ticks = tokio::time::interval(Duration::from_millis(sized(30, 1000)));
     let params = PatchParams::apply("argocd-controller").force();
-    let git = Patch::Apply(pin("cart", "prod", "cart-3"));
+    let git = Patch::Apply(bowline::fixture::new_pin("cart", "prod", "cart-3"));
     loop {
         ticks.tick().await;
         pins.patch("cart-prod", &params, &git).await.unwrap();

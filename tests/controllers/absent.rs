@@ -87,7 +87,7 @@ pub async fn a_controller_waits_for_the_kinds_that_a_cluster_does_not_have(clust
     assert_eq!(ran.code, 0, "{}", ran.err);
     // When the kinds exist, the waiting controller starts to reconcile by itself.
     let pins: Api<ReleasePin> = Api::namespaced(target.client(), &target.namespace);
-    let pin = crate::shop::pin("cart", "dev", "cart-1");
+    let pin = bowline::fixture::new_pin("cart", "dev", "cart-1");
     pins.create(&PostParams::default(), &pin).await.unwrap();
     let seen = |pin: Option<&ReleasePin>| pin.is_some_and(|pin| pin.status.is_some());
     let seen = await_condition(pins, "cart-dev", seen);

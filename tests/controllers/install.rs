@@ -124,7 +124,7 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
         dry_run: true,
         ..PostParams::default()
     };
-    let pin = crate::shop::pin("cart", "dev", "cart-1");
+    let pin = bowline::fixture::new_pin("cart", "dev", "cart-1");
     pins.create(&dry, &pin).await.unwrap();
     assert_eq!(present(&cluster).await, objects);
     // The server serves the kind ReleasePin, and an admission policy refuses an invalid object.

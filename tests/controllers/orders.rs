@@ -38,7 +38,7 @@ use tokio::task::JoinHandle;
 
 use crate::dice::Dice;
 use crate::place::{Place, Target};
-use crate::{HANG, shop, sized};
+use crate::{HANG, sized};
 
 /// The number of embedded stores that are tested at the same time.
 const SIDE_BY_SIDE: usize = 4;
@@ -125,7 +125,7 @@ impl Example {
                 let name = environment.name_any();
                 // Leaves out the ReleasePin that autoDeploy creates.
                 if !(is_automatic && name == "development") {
-                    let pin = shop::pin(component, &name, &made.name_any());
+                    let pin = bowline::fixture::new_pin(component, &name, &made.name_any());
                     objects.push(serde_json::to_value(pin).unwrap());
                 }
                 let settings = catalog.settings(component, &name).unwrap();

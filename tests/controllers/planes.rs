@@ -65,7 +65,8 @@ pub async fn a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_plan
     let shop = Shop::open(&target, &["cart"]).await;
     // The kubeconfig of the control plane has a context of the same name, which the controller must not use.
     let plane = json!({"context": {"name": "test"}});
-    shop.create::<DataPlane>("d", plane).await;
+    shop.create(&bowline::fixture::object::<DataPlane>("here", plane))
+        .await;
 
     // The directory of the mounted Secret is empty, as it is until a user creates the optional Secret.
     let mounted = target.home.path().join("mounted");

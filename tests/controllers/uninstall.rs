@@ -65,11 +65,16 @@ impl Scene {
             },
         });
         let spec = json!({"workloadType": "deployment", "resources": [{"id": "server", "template": template}]});
-        shop.create::<ComponentTypeDefinition>("server", spec).await;
+        shop.create(&bowline::fixture::object::<ComponentTypeDefinition>(
+            "server", spec,
+        ))
+        .await;
         let spec = json!({"componentType": "deployment/server"});
-        shop.create::<Component>("web", spec).await;
+        shop.create(&bowline::fixture::object::<Component>("web", spec))
+            .await;
         let spec = json!({"image": "shop/web:0"});
-        shop.create::<Workload>("web", spec).await;
+        shop.create(&bowline::fixture::object::<Workload>("web", spec))
+            .await;
         shop.release("web", "1", "web-1").await;
         for environment in RUNS_IN {
             shop.pin("web", environment, "web-1").await;
@@ -209,7 +214,7 @@ impl Scene {
             ("web", "dev", "web-1"),
             ("web", "prod", "web-1"),
         ] {
-            let pin = crate::shop::pin(component, environment, release);
+            let pin = bowline::fixture::new_pin(component, environment, release);
             let pins = self.shop.pins();
             pins.create(&Default::default(), &pin).await.unwrap();
         }

@@ -338,7 +338,7 @@ pub async fn the_terminal_ui_rolls_a_workload_back_and_undoes_it(cluster: Arc<Cl
         pty.shows("y apply");
         pty.keys("y");
         runs("shop/web:1");
-        pty.shows("2 of 2 ready");
+        pty.shows("became ready with rev 1 web:1");
         pty.keys(ESC);
         pty.shows("● web:1");
         // The rollback screen does not offer the revision that the last rollback replaced.

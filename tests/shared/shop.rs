@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline::api::openchoreo::pin::{ReleasePin, ReleasePinSpec};
-use bowline::api::{
-    AuditEntry, Component, ComponentTypeDefinition, DataPlane, DeploymentPipeline, Environment,
-    Release, Workload, labels,
-};
+use bowline::api::{AuditEntry, Release, ReleasePin};
 use bowline::engine::audit;
 use bowline::engine::audit::AuditWriter;
 use bowline::engine::plan::{Asked, Plan};
@@ -14,17 +10,16 @@ use bowline::engine::publish::{Applied, apply};
 use bowline::engine::subject::dynamic;
 use bowline::engine::world::World;
 use bowline::engine::world::feed::Feed;
+use bowline::fixture;
 use bowline::subjects::release_pin::actions::deploy::{self, Deploy};
 use bowline::subjects::release_pin::actions::release::{Source, release};
 use bowline::subjects::release_pin::catalog::Catalog;
 use bowline::subjects::release_pin::kind::{KIND, live};
 use jiff::Timestamp;
-use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Api, ListParams, PostParams};
-use kube::{Client, Resource, ResourceExt};
+use kube::{Client, ResourceExt};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::place::Target;
 
@@ -46,15 +41,12 @@ impl Shop {
             client: target.client(),
         };
         for name in ENVIRONMENTS {
-            let spec = json!({"dataPlaneRef": {"name": "d"}, "namespace": shop.namespace_of(name), "isProduction": name == "prod", "requireReason": false});
-            shop.create::<Environment>(name, spec).await;
+            let own = json!({"namespace": shop.namespace_of(name), "requireReason": false});
+            let environment = fixture::with(fixture::environment(name), json!({"spec": own}));
+            shop.create(&environment).await;
         }
-        let path = |from: &str, to: &str| json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]});
-        let paths = json!({"promotionPaths": [path("dev", "staging"), path("staging", "prod")]});
-        shop.create::<DeploymentPipeline>("default", paths).await;
-        let template = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "${metadata.name}"}, "data": {"image": "${workload.image}"}});
-        let spec = json!({"workloadType": "deployment", "resources": [{"id": "config", "template": template}]});
-        shop.create::<ComponentTypeDefinition>("web", spec).await;
+        shop.create(&fixture::pipeline_through(&ENVIRONMENTS)).await;
+        shop.create(&fixture::component_type()).await;
         for component in components {
             shop.component(component).await;
         }
@@ -69,18 +61,16 @@ impl Shop {
 
     /// Creates the DataPlane of the environments. It is the target itself.
     pub async fn data_plane(&self) {
-        let reach = match self.target.name {
-            "embedded" => json!({"embedded": {}}),
-            _ => json!({"inCluster": {}}),
+        let plane = match self.target.name {
+            "embedded" => fixture::data_plane(),
+            _ => fixture::data_plane_in_cluster(),
         };
-        self.create::<DataPlane>("d", reach).await;
+        self.create(&plane).await;
     }
 
     async fn component(&self, name: &str) {
-        let component = json!({"componentType": "deployment/web"});
-        self.create::<Component>(name, component).await;
-        let workload = json!({"image": format!("shop/{name}:0")});
-        self.create::<Workload>(name, workload).await;
+        self.create(&fixture::component(name)).await;
+        self.create(&fixture::workload(name, "0")).await;
         for version in ["1", "2", "3"] {
             self.release(name, version, &format!("{name}-{version}"))
                 .await;
@@ -95,29 +85,18 @@ impl Shop {
         definitions.workload.spec.image = Some(format!("shop/{component}:{version}"));
         let mut made = release(&definitions, Some(version), &Source::Embedded);
         made.metadata.name = Some(name.to_owned());
-        let params = PostParams::default();
-        self.releases().create(&params, &made).await.unwrap();
+        self.create(&made).await;
         self.target.settle().await;
     }
 
-    /// Creates an object of the kind `K`.
-    pub async fn create<K>(&self, name: &str, spec: Value)
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-            + Clone
-            + std::fmt::Debug
-            + Serialize
-            + DeserializeOwned,
-    {
-        let object = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name}, "spec": spec});
-        let object: K = serde_json::from_value(object).unwrap();
-        let api: Api<K> = Api::default_namespaced(self.client.clone());
-        api.create(&PostParams::default(), &object).await.unwrap();
+    /// Creates an object.
+    pub async fn create(&self, object: &impl Serialize) {
+        fixture::create(&self.client, object).await.unwrap();
     }
 
     /// Creates a ReleasePin as a user does by hand, and records its audit entry as the controller does.
     pub async fn pin(&self, component: &str, environment: &str, release: &str) -> ReleasePin {
-        let pin = pin(component, environment, release);
+        let pin = fixture::new_pin(component, environment, release);
         let params = PostParams::default();
         let pin = self.pins().create(&params, &pin).await.unwrap();
         if self.target.repository().is_some() {
@@ -193,21 +172,6 @@ impl Shop {
         assert_eq!(entries.len() as i64, pin.metadata.generation.unwrap());
         entries
     }
-}
-
-/// Returns a ReleasePin as a user writes it by hand.
-pub fn pin(component: &str, environment: &str, release: &str) -> ReleasePin {
-    let name = bowline::api::names::pin(component, environment);
-    let spec = json!({"component": component, "environment": environment, "releaseRef": {"name": release}});
-    let spec: ReleasePinSpec = serde_json::from_value(spec).unwrap();
-    let mut pin = ReleasePin::new(&name, spec);
-    for (label, value) in [
-        (labels::COMPONENT, component),
-        (labels::ENVIRONMENT, environment),
-    ] {
-        pin.labels_mut().insert(label.to_owned(), value.to_owned());
-    }
-    pin
 }
 
 /// Applies a plan of one change, which must succeed. Returns the new revision.

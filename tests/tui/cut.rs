@@ -9,7 +9,7 @@ use kube::api::{Api, PostParams};
 use crate::cluster::{self, Cluster, Options};
 use crate::place::{Place, Target};
 use crate::pty::{ESC, Pty};
-use crate::shop::{self, Shop};
+use crate::shop::Shop;
 
 /// The terminal UI marks stale data and refuses actions on it. When the server is back, it recovers by
 /// itself.
@@ -68,7 +68,7 @@ async fn until_served(target: &Target) {
         dry_run: true,
         ..PostParams::default()
     };
-    let probe = shop::pin("probe", "dev", "probe-1");
+    let probe = bowline::fixture::new_pin("probe", "dev", "probe-1");
     while let Err(kube::Error::Api(status)) = pins.create(&params, &probe).await
         && status.code == 503
     {}

@@ -117,8 +117,11 @@ async fn snapshot(shop: &Shop, target: &Target, annotations: &Value) {
         "component": object("Component", json!({"componentType": "deployment/web", "parameters": {"motto": hostile("motto")}})),
         "workload": object("Workload", json!({"image": hostile("image")})),
     });
-    shop.create::<ComponentEnvSnapshot>("cart-dev-1", spec)
-        .await;
+    shop.create(&bowline::fixture::object::<ComponentEnvSnapshot>(
+        "cart-dev-1",
+        spec,
+    ))
+    .await;
     patch::<ComponentEnvSnapshot>(target, "cart-dev-1", annotations).await;
     let labels = json!({"metadata": {"labels": {
         "openchoreo.dev/component": "cart", "openchoreo.dev/environment": "dev",
@@ -137,7 +140,10 @@ async fn rendered(shop: &Shop, target: &Target, annotations: &Value) {
         "owner": {"projectName": "shop", "componentName": "cart"}, "environmentName": "dev",
         "resources": [{"id": of_length("config", 500), "object": resource}],
     });
-    shop.create::<RenderedRelease>("cart-dev", spec).await;
+    shop.create(&bowline::fixture::object::<RenderedRelease>(
+        "cart-dev", spec,
+    ))
+    .await;
     patch::<RenderedRelease>(target, "cart-dev", annotations).await;
     let status = json!({"status": {
         "resources": [{

@@ -1,12 +1,11 @@
 //! The example of deploy/examples, and the definitions of its releases.
 
 use kube::Client;
-use kube::api::{Api, DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-use crate::api::{self, Definitions, labels};
+use crate::api::{Definitions, labels};
 use crate::connect::explain;
+use crate::fixture;
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
 
 /// The files of deploy/examples, compiled into the program.
@@ -137,16 +136,6 @@ pub(super) async fn create(
     catalog: &Catalog,
     newest: impl Fn(&str) -> Option<&'static str>,
 ) -> Result<(), ExampleError> {
-    let kinds: Vec<ApiResource> = api::crds()
-        .iter()
-        .flat_map(|crd| {
-            let names = &crd.spec.names;
-            crd.spec.versions.iter().map(|version| {
-                let kind = GroupVersionKind::gvk(&crd.spec.group, &version.name, &names.kind);
-                ApiResource::from_gvk_with_plural(&kind, &names.plural)
-            })
-        })
-        .collect();
     for (file, text) in FILES {
         let wrong = |why: String| ExampleError::File { file, why };
         for document in
@@ -154,16 +143,7 @@ pub(super) async fn create(
         {
             let mut value = document.value;
             alter(&mut value, catalog, &newest)?;
-            let object: DynamicObject =
-                serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
-            let types = object.types.clone().unwrap_or_default();
-            let known = |known: &&ApiResource| {
-                known.kind == types.kind && known.api_version == types.api_version
-            };
-            let resource = kinds.iter().find(known);
-            let resource = resource.ok_or_else(|| wrong(format!("it has a {}", types.kind)))?;
-            let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), resource);
-            let created = api.create(&PostParams::default(), &object).await;
+            let created = fixture::create(client, &value).await;
             created.map_err(|error| ExampleError::Target { file, error })?;
         }
     }

@@ -21,8 +21,8 @@ use crate::api::labels;
 use crate::api::operation::{self, Operation};
 use crate::engine::subject::{Kind, Numbering};
 
-/// Parses entries as the API server returned them. An entry that cannot be parsed, or whose JSON differs
-/// from the form that bowline writes, is a finding about that entry only.
+/// Parses entries from the API server. Each entry that cannot be parsed, or whose JSON differs from the form
+/// that bowline writes, becomes a finding; the other entries are still parsed.
 pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
     let mut problems = Vec::new();
     let mut entries = Vec::with_capacity(objects.len());
@@ -71,7 +71,7 @@ pub struct Live {
     pub object: DynamicObject,
 }
 
-/// Verifies each chain alone, and each chain of an existing subject against this subject.
+/// Verifies every chain, and compares each existing subject with its chain.
 pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verification {
     let mut verdict = Verification {
         entries: entries.len(),

@@ -30,7 +30,7 @@ pub enum Published {
         /// The edits of the commit.
         proposal: Proposal,
         /// The commit, and its push.
-        committed: Committed,
+        committed: Box<Committed>,
     },
 }
 
@@ -93,7 +93,7 @@ impl<'a> Publisher<'a> {
         let committed = commits.commit(&proposal).await?;
         Ok(Published::Committed {
             proposal,
-            committed,
+            committed: Box::new(committed),
         })
     }
 }

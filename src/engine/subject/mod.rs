@@ -27,7 +27,7 @@ pub struct Kind {
     pub prefixes: &'static [&'static str],
     /// Returns the API resource of the kind.
     pub resource: fn() -> ApiResource,
-    /// The path of the field with the content, such as `spec.releaseRef`.
+    /// The path of the field with the content.
     pub main_field: &'static [&'static str],
     /// The field or the annotation in which an object keeps its holds.
     pub holds: HoldsIn,
@@ -102,7 +102,7 @@ impl Kind {
         format!("{}/{}", resource.group, resource.plural)
     }
 
-    /// Returns the holds of an object; none if they are not readable.
+    /// Returns the holds of an object; empty if they cannot be parsed.
     pub fn holds_of(&self, object: &DynamicObject) -> Vec<Hold> {
         let read = match self.holds {
             HoldsIn::Field(path) => {

@@ -18,7 +18,7 @@ use crate::api::lists;
 use crate::git::GitError;
 use crate::git::log::Changed;
 
-/// Returns when an object of a file came to the branch; None if that is not known.
+/// Returns when an object came to the branch, in seconds since 1970; None if this is unknown.
 pub(super) fn born(
     index: &Index,
     path: &str,

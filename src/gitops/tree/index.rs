@@ -20,8 +20,7 @@ use crate::text;
 /// The creation times of the objects of a file, in seconds, by the identity of the object.
 pub(super) type Births = BTreeMap<String, i64>;
 
-/// The version of the index. It is incremented when the meaning of the content changes, or the way in which files
-/// are read.
+/// The version of the index. Increment it when the meaning of the content or the reading of files changes.
 const VERSION: u32 = 8;
 
 /// The known state of a work tree.

@@ -78,7 +78,7 @@ impl Marking {
     }
 }
 
-/// The reason why a release is not marked.
+/// The reason why marking a release failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MarkError {
     /// The release no longer exists.

@@ -39,7 +39,7 @@ use crate::subjects::release_pin::rows::ReleaseRow;
 /// A user's request to change ReleasePins.
 #[derive(Clone, Debug)]
 pub enum ActionRequest {
-    /// Deploy a release to an environment without a promotion path into it.
+    /// Deploy a release to an environment. Without `skip_path`, only to a first environment of the pipeline.
     Deploy {
         component: String,
         environment: String,
@@ -154,7 +154,7 @@ impl ActionPlan {
         self.unmade().map(NewObject::of)
     }
 
-    /// Wraps a plan that needs no new release and has no notes.
+    /// Wraps a plan without notes that needs no new release.
     pub fn of(plan: Plan) -> Self {
         Self {
             plan,
@@ -212,7 +212,7 @@ impl From<Refusal> for NotPlanned {
     }
 }
 
-/// Plans and previews orders in one namespace of a target.
+/// Plans and previews requests in one namespace of a target.
 pub struct Planner<'a> {
     pub connection: &'a Connection,
     /// The read model of the namespace, filled by watches.
@@ -379,7 +379,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Plans the same verb on several ReleasePins: all of them, or none if a rule refuses one.
+    /// Plans the same verb on several ReleasePins. If a rule refuses one of them, refuses the whole set.
     async fn set(
         &self,
         requests: &[ActionRequest],
@@ -406,8 +406,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Sets the release of a deploy order to the release of the current definitions. If this release does not
-    /// exist yet, returns it with the order; otherwise returns None.
+    /// Sets the release of a deploy request to the release of the current definitions. If this release does not
+    /// exist yet, returns it with the request; otherwise returns None.
     async fn supposed(
         &self,
         command: &mut Deploy,

@@ -216,7 +216,7 @@ impl Service<'_> {
         clock: Clock<'_>,
         abort: &AtomicBool,
     ) -> Result<Outcome, NotApplied> {
-        // On a protected context, this connection allows the writes of this plan and no others.
+        // On a protected context, this copy of the connection allows the writes of the plan.
         let connection = match confirmed.answered {
             true => self.connection.for_confirmed_plan(),
             false => self.connection.clone(),
@@ -247,7 +247,7 @@ impl Service<'_> {
                         committed,
                     } => {
                         confirmed.files = Some(Arc::new(proposal));
-                        Outcome::Committed(Box::new(committed))
+                        Outcome::Committed(committed)
                     }
                 }
             }

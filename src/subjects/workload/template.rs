@@ -10,7 +10,7 @@ pub(super) const DEPLOYMENT_KIND: &str = "Deployment";
 pub(super) const TEMPLATE: &[&str] = &["spec", "template"];
 /// The path of the field that pauses the rollouts of a Deployment.
 pub(super) const PAUSED: &[&str] = &["spec", "paused"];
-/// The label that the controller adds to the template of each ReplicaSet.
+/// The label that Kubernetes adds to the template of each ReplicaSet.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 /// The annotation in which `kubectl rollout restart` sets the time of the restart.
 const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";

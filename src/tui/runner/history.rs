@@ -8,7 +8,7 @@ use crate::engine::revisions::Revisions;
 use crate::subjects::matrix::named;
 use crate::subjects::release_pin::revisions::{NoSubject, Pinned, Subject};
 
-/// Reads the revisions of a subject, or returns the reason why that is impossible.
+/// Reads the revisions of a ReleasePin or a workload. The error is a message for the user.
 pub async fn revisions(session: &Session, place: &CellKey) -> Result<Revisions<Pinned>, String> {
     let connection = &session.connection;
     if let Some((subject, actions)) = named(&connection.namespace, &place.component) {

@@ -63,7 +63,7 @@ struct Shown {
     /// The component. The screen omits it from release names.
     component: String,
     standing: Standing,
-    /// The ReleasePin and the revision to compare, if the entry is about a ReleasePin.
+    /// The cell and the revision to compare; None if the entry is not about a ReleasePin.
     moved: Option<(CellKey, i64)>,
 }
 
@@ -297,7 +297,7 @@ impl State {
     }
 }
 
-/// Returns the comparison of a revision with the one before; None for the first revision.
+/// Returns the comparison of a revision with the revision before; None for revision 1.
 fn comparison((place, revision): &(CellKey, i64)) -> Option<Comparison> {
     (*revision > 1).then(|| Comparison {
         what: Compared::Revisions {
@@ -372,7 +372,8 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
     rows.collect()
 }
 
-/// Returns the cell of an entry about a ReleasePin; None if its labels do not match its subject.
+/// Returns the cell of an audit entry. None if the entry is not about a ReleasePin, or if its
+/// labels do not match its subject.
 fn place(entry: &AuditEntry) -> Option<CellKey> {
     let label = |name| entry.labels().get(name);
     let place = CellKey::new(label(labels::COMPONENT)?, label(labels::ENVIRONMENT)?);

@@ -32,7 +32,7 @@ pub struct State {
     /// The comparison that the screen requested; None if the caller passed a finished one, which
     /// cannot be read again.
     asked: Option<Compared>,
-    /// The component and the environment of the comparison; None for two releases.
+    /// The cell of the comparison; None if it compares two releases.
     place: Option<CellKey>,
     ticket: Ticket,
     /// Whether the diff includes noise.
@@ -123,7 +123,7 @@ impl State {
         state
     }
 
-    /// Shows a finished comparison.
+    /// Opens the screen with a finished comparison.
     pub fn given(compare: Compare, place: Option<CellKey>, turn: &mut Turn<'_>) -> Self {
         let mut state = Self::empty(place, None);
         state.show(compare, turn.size);

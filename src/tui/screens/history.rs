@@ -28,7 +28,7 @@ use crate::subjects::service::Command;
 /// The revisions of one ReleasePin or workload, with a cursor and marks.
 #[derive(Debug)]
 pub struct History {
-    /// The component and the environment.
+    /// The cell of the ReleasePin.
     pub place: CellKey,
     ticket: Ticket,
     /// The state of the ReleasePin at the time of the last request; None if it did not exist.
@@ -61,7 +61,7 @@ enum Found {
 }
 
 impl History {
-    /// Requests the revisions of a ReleasePin.
+    /// Creates the list for a cell, and requests its revisions.
     pub fn open(place: CellKey, turn: &mut Turn<'_>) -> Self {
         let mut history = Self {
             place,

@@ -143,7 +143,7 @@ impl State {
         loading.into_iter().chain(parts).collect()
     }
 
-    /// Returns the cell under the cursor.
+    /// Returns the cell under the cursor; None if there is no row or no column.
     pub fn place(&self) -> Option<CellKey> {
         let roster = self.roster.as_ref()?;
         Some(CellKey {

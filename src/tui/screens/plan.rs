@@ -400,7 +400,8 @@ impl State {
         true
     }
 
-    /// Returns the cell whose revision the user has to choose, because no last good revision is known.
+    /// Returns the cell whose revision the user has to choose, because its last good revision is
+    /// unknown. None if a choice does not help.
     fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<CellKey> {
         let Command::Change(planner::ActionRequest::Rollback {
             component,

@@ -88,7 +88,8 @@ impl State {
         true
     }
 
-    /// Returns the matrix at the displayed past time, the component under the cursor, and the time in words.
+    /// Returns the matrix at the displayed past time, the cell and component under the cursor, and
+    /// the time in words.
     fn then<'t>(&'t self, turn: &Turn<'t>) -> Result<(Then<'t>, CellKey, Key, String), String> {
         let found = self.travel.as_ref().zip(self.roster.as_ref());
         let ((travel, roster), place) = found
@@ -134,7 +135,7 @@ impl State {
         Ok(Compared::Releases { from, to })
     }
 
-    /// Returns the cell under the cursor and its revision at the displayed past time.
+    /// Returns the cell under the cursor, and its revision at the displayed past time.
     fn revision_then(&self, turn: &Turn<'_>) -> Result<(CellKey, i64), String> {
         let (then, place, component, moment) = self.then(turn)?;
         let CellKey {
