@@ -205,7 +205,8 @@ pub async fn read(
 /// Converts stored revisions to the revisions that all subjects share.
 fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
     let current = workload.current().map(|current| current.number);
-    let rows = workload.stored.iter().map(|stored| {
+    let before = std::iter::once(None).chain(workload.stored.iter().map(Some));
+    let rows = workload.stored.iter().zip(before).map(|(stored, before)| {
         let is_current = Some(stored.number) == current;
         let verdict = is_current.then(|| workload.health());
         // If an old revision of a StatefulSet or a DaemonSet becomes the newest again, Kubernetes does not
@@ -233,7 +234,7 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
                 .bad()
                 .or_else(|| verdict.and_then(|verdict| verdict.message)),
             content: Some(Content {
-                label: template::images(&stored.template),
+                label: label(stored, before),
                 objects: vec![manifest(subject, &stored.template)],
             }),
         })
@@ -254,6 +255,16 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
         current: current.unwrap_or_default(),
         rows,
         record: None,
+    }
+}
+
+/// Returns the images of a revision as text. Says if the revision only restarts the pods of the one before.
+fn label(stored: &Stored, before: Option<&Stored>) -> String {
+    let images = template::images(&stored.template);
+    let hash = |stored: &Stored| template::hash(&stored.template);
+    match before.is_some_and(|before| hash(before) == hash(stored)) {
+        true => format!("{images}, restart"),
+        false => images,
     }
 }
 

@@ -12,6 +12,8 @@ pub(super) const TEMPLATE: &[&str] = &["spec", "template"];
 pub(super) const PAUSED: &[&str] = &["spec", "paused"];
 /// The label that Kubernetes adds to the template of each ReplicaSet.
 const TEMPLATE_HASH: &str = "pod-template-hash";
+/// The annotation in which `kubectl rollout restart` sets the time of the restart.
+const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
 /// The largest number of images in a short text.
 const NAMED: usize = 2;
 /// The number of digits of an image digest in a short text.
@@ -42,9 +44,15 @@ pub fn plain(mut template: Value) -> Value {
     template
 }
 
-/// Returns the hash of a template. Two templates with the same hash create equal pods.
+/// Returns the hash of a template. Two templates with the same hash create equal pods: the time of a restart does not
+/// matter.
 pub fn hash(template: &Value) -> String {
-    let mut template = plain(template.clone());
+    let mut template = template.clone();
+    let annotations = template.pointer_mut("/metadata/annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.remove(RESTARTED);
+    }
+    let mut template = plain(template);
     // Kubernetes 1.36 writes `creationTimestamp: null` into some stored templates and not into others.
     let metadata = template.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(metadata) = metadata {
@@ -125,6 +133,7 @@ mod tests {
             json!({"metadata": {"labels": {"app": "web", "pod-template-hash": "5d"}}, "spec": {"containers": []}}),
             json!({"$patch": "replace", "metadata": {"creationTimestamp": null, "labels": {"app": "web"}}, "spec": {"containers": []}}),
             json!({"metadata": {"labels": {"app": "web"}, "annotations": {}}, "spec": {"containers": []}}),
+            json!({"metadata": {"labels": {"app": "web"}, "annotations": {RESTARTED: "2026-01-06T08:00:00Z"}}, "spec": {"containers": []}}),
         ] {
             assert_eq!(hash(&stored), hash(&own), "{stored}");
         }

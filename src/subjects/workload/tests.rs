@@ -2,8 +2,8 @@
 //! restores. Tests of the actions in a store without controllers.
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::ReplicaSet;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::{Client, ResourceExt};
 use kube_embedded::{Embedded, Objects, Setup};
@@ -20,6 +20,7 @@ use crate::engine::publish::{Applied, apply};
 use crate::engine::subject::SubjectRef;
 use crate::engine::subject::command::{Command, Found, Planned, SubjectError, Verb};
 use crate::engine::world::{Key, Source, World};
+use crate::engine::{compare, diff};
 use crate::fixture::{self, create_deployment, deployment, replica_set};
 use crate::subjects;
 use crate::subjects::release_pin::matrix::Health;
@@ -223,6 +224,53 @@ async fn the_history_names_a_rollback_after_a_later_mark() {
     let found = store.history().await;
     let cause = found.current().unwrap().cause.clone().unwrap();
     assert_eq!((found.current, cause.action), (2, Action::Rollback));
+}
+
+#[tokio::test]
+async fn a_restart_is_named_and_is_no_target_of_a_rollback() {
+    let store = Store::open(Objects::default()).await;
+    let at = json!({"kubectl.kubernetes.io/restartedAt": "2026-01-06T08:00:00Z"});
+    let restart = json!({"spec": {"template": {"metadata": {"annotations": at}}}});
+    let deployments: Api<Deployment> = Api::default_namespaced(store.client.clone());
+    let params = PatchParams::default();
+    let web = deployments
+        .patch("web", &params, &Patch::Merge(restart))
+        .await
+        .unwrap();
+    let mut template = serde_json::to_value(web.spec.unwrap().template).unwrap();
+    template["metadata"]["labels"]["pod-template-hash"] = json!("4");
+    let sets: Api<ReplicaSet> = Api::default_namespaced(store.client.clone());
+    let mut set = sets.get("web-3").await.unwrap();
+    set.metadata.resource_version = None;
+    set.metadata.uid = None;
+    set.metadata.name = Some("web-4".to_owned());
+    let number = "deployment.kubernetes.io/revision".to_owned();
+    set.annotations_mut().insert(number, "4".to_owned());
+    let spec = set.spec.as_mut().unwrap();
+    spec.selector.match_labels =
+        serde_json::from_value(template["metadata"]["labels"].clone()).unwrap();
+    spec.template = serde_json::from_value(template).unwrap();
+    sets.create(&PostParams::default(), &set).await.unwrap();
+
+    let found = store.history().await;
+    assert_eq!(found.current, 4);
+    let labels: Vec<&str> = found
+        .known()
+        .map(|it| it.content.as_ref().unwrap().label.as_str())
+        .collect();
+    assert_eq!(labels, ["web:1", "web:2", "web:3", "web:3, restart"]);
+    let sides = compare::revisions(&found, (None, None), fixture::now()).unwrap();
+    let shown = diff::diff(
+        &sides.before.objects,
+        &sides.after.objects,
+        &diff::Options::default(),
+    );
+    let text = shown.changes_text();
+    assert!(
+        text.contains("restartedAt") && text.contains("2026-01-06T08:00:00Z"),
+        "{text}"
+    );
+    assert_eq!(store.last_good().await, Some(2));
 }
 
 /// Returns a client for which the server denies a verb on a resource: `get` for reads, `patch` for reviews.

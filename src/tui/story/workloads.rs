@@ -24,6 +24,7 @@ async fn without_audit_entries_every_screen_says_where_the_record_is() {
     let mut story = cluster().await;
     story.keys("R").shows("y apply").await;
     story.shows(note).await;
+    story.shows("web:3 → web:2").await;
     story.keys("y").shows("rolls out rev 2 web:2").await;
     story.shows(note).await;
     story.keys("esc").shows("deploy/web").await;
@@ -40,6 +41,7 @@ async fn a_revision_is_marked_bad_and_good_from_the_history() {
     story.types("leaks");
     let line = "bowline mark bad deploy/web --revision 2 --reason leaks";
     story.shows(line).await;
+    story.shows("no object changes").await;
     story
         .keys("enter")
         .shows("rev 2 web:2 of deploy/web is marked bad")
@@ -47,12 +49,14 @@ async fn a_revision_is_marked_bad_and_good_from_the_history() {
     story.keys("esc").shows("marked bad by ana: leaks").await;
     // The rollback skips the revision.
     story.keys("esc").shows("rev 1 web:1").await;
-    story.keys("enter j B").shows("Already marked bad").await;
+    story.keys("enter").shows("web:2 bad").await;
+    story.keys("j B").shows("Already marked bad").await;
     story
         .keys("esc R")
         .shows("rev 2 of deploy/web is marked bad by ana: leaks")
         .await;
     story.keys("esc A").shows("type why").await;
+    story.shows("no object changes").await;
     story.types("mended").keys("enter");
     story
         .shows("rev 2 web:2 of deploy/web is marked good")

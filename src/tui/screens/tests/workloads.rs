@@ -47,9 +47,9 @@ fn actions_that_the_user_may_not_do_are_dimmed_with_the_reason() {
         last[text.find(word).unwrap()].fg
     };
     still = still.keys("G");
-    let usual = of_footer(&still, "rollback");
+    let usual = of_footer(&still, "R rollback");
     still.model.target_info.lacking = [("Deployment", why.to_owned())].into();
-    assert_ne!(of_footer(&still, "rollback"), usual);
+    assert_ne!(of_footer(&still, "R rollback"), usual);
     still.shows(&format!("Its actions are not available: {why}."));
 }
 
