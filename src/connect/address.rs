@@ -1,7 +1,7 @@
-//! The flags and variables that select the same target from any directory and any shell.
+//! The flags and variables that select a target from any directory and any shell.
 //!
-//! A command that a user copies must name the whole target, because the default flags and variables may be
-//! different where the user pastes it.
+//! They are part of every command that bowline suggests to users, because the default flags and variables may differ
+//! in the shell in which a user pastes the command.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,19 @@ use crate::text::quoted;
 /// The flags and variables that select one target. All paths are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
-    /// The kubeconfig files that the connection has read.
+    /// The kubeconfig files that bowline read for the connection.
     kubeconfigs: Vec<PathBuf>,
-    /// The context of the target. For a repository, the context of the cluster next to it.
+    /// The context of the target. For a repository, the context of the cluster whose status the repository shows.
+    /// None if the target has no context.
     context: Option<String>,
     /// The flag that selects an embedded store or a repository (`--embedded` or `--repo`), quoted for a
     /// shell. Empty for a cluster.
     flags: Vec<String>,
     /// The flags for commits in a repository (`--branch`, `--push`, `--remote`), quoted for a shell.
     commit_flags: Vec<String>,
-    /// The value of `--namespace`. None if command lines must not have this flag.
+    /// The value of `--namespace`. None if the suggested commands must not have this flag.
     namespace: Option<String>,
-    /// The value of `--as`: the user to impersonate.
+    /// The value of `--as`: the user to impersonate. None if bowline impersonates nobody.
     user: Option<String>,
     /// Whether kubectl can connect to the target.
     kubectl: bool,
@@ -65,16 +66,15 @@ impl Address {
                 if let Some(remote) = &options.remote {
                     add(commits, "--remote", remote);
                 }
-                // The context names the cluster next to the repository. This cluster only reports the live
-                // state, so kubectl cannot connect to the target.
+                // For a repository, the context names only the cluster that reports the live state, so kubectl cannot
+                // connect to the target.
                 address.context.clone_from(&options.context);
             }
         }
         address
     }
 
-    /// Returns the address of a connection to a repository. It depends on neither the options nor the
-    /// environment.
+    /// Returns the address of a connection to a repository, for callers that have no options and no environment.
     pub fn of_repository(connection: &Connection) -> Self {
         let options = Options {
             branch: connection
@@ -111,7 +111,7 @@ impl Address {
         self.kubectl
     }
 
-    /// Returns the address without a namespace, for commands that use all namespaces.
+    /// Returns the same address without a namespace, for commands that read all namespaces.
     pub fn everywhere(&self) -> Self {
         Self {
             namespace: None,
@@ -119,7 +119,7 @@ impl Address {
         }
     }
 
-    /// Returns a bowline command line with the flags and variables of the target added.
+    /// Returns a bowline command line with the flags and variables of the target added to `line`.
     pub fn bowline(&self, line: &str) -> String {
         let mut flags = self.flags.clone();
         // `bowline apply` and `bowline delete` make no commits, so they refuse the flags for commits.
@@ -134,13 +134,14 @@ impl Address {
         self.line(line, flags)
     }
 
-    /// Returns a kubectl command line with the flags and variables of the target added, except `--namespace`,
-    /// which the caller must add. None if kubectl cannot connect to the target.
+    /// Returns a kubectl command line with the flags and variables of the target added to `line`, except
+    /// `--namespace`, which the caller must add. None if kubectl cannot connect to the target.
     pub fn kubectl(&self, line: &str) -> Option<String> {
         self.kubectl.then(|| self.line(line, self.context_flags()))
     }
 
-    /// Returns the command line that runs the controllers of the target for all namespaces, without `--as`.
+    /// Returns the command line that runs the controllers of the target for all namespaces. It has no `--as`, because
+    /// the controllers must not impersonate a user.
     pub fn controller(&self) -> String {
         let everybody = Self {
             user: None,
@@ -191,7 +192,8 @@ impl Address {
     }
 }
 
-/// Adds a flag and its value. A value that begins with `-` is attached with an equals sign.
+/// Adds a flag and its value, quoted for a shell. If the value begins with `-`, the result is `--flag=value`, so that
+/// it is not read as another flag.
 fn add(flags: &mut Vec<String>, flag: &str, value: &str) {
     match value.starts_with('-') {
         true => flags.push(quoted(&format!("{flag}={value}"))),
@@ -258,7 +260,7 @@ contexts:
         let default = text(".kube/config");
         let (a, b) = (text("a"), text("b c"));
 
-        // The current context and the default file are named, because they may be different in another shell.
+        // The command names the current context and the default file, because they may differ in another shell.
         let found = address(Options::default(), &environment).await;
         assert_eq!(
             found.bowline("bowline undo cart"),
@@ -268,7 +270,7 @@ contexts:
             found.kubectl("kubectl get pods --namespace shop").unwrap(),
             format!("kubectl get pods --namespace shop --context prod-eu --kubeconfig {default}")
         );
-        // A relative path of a kubeconfig, a namespace, a user to impersonate.
+        // The options: a relative path of a kubeconfig, a namespace, and a user to impersonate.
         let options = Options {
             kubeconfig: Some("b c".into()),
             context: Some("-odd".to_owned()),
@@ -288,7 +290,7 @@ contexts:
                 r"bowline undo cart --context=-odd --kubeconfig '{b}' --namespace other --as 'tom o'\''neil'"
             )
         );
-        // `KUBECONFIG` lists two files; in the first case only one of them exists.
+        // `KUBECONFIG` lists two files. In the first case, only one of the two files exists.
         let found = address(Options::default(), &with(&format!("{a}:missing"))).await;
         assert!(found.bowline("x").contains(&format!("--kubeconfig {a} ")));
         let found = address(Options::default(), &with(&format!("{a}:{b}"))).await;
@@ -343,7 +345,7 @@ contexts:
             format!("bowline controller --embedded={}", file.display())
         );
         assert_eq!(found.kubectl("kubectl get pods"), None);
-        // A relative path with a space becomes absolute and quoted.
+        // In the command, the relative path with a space is absolute and quoted.
         let options = Options {
             embedded: Some(StoreFile::At("my shop.db".into())),
             ..Options::default()

@@ -11,17 +11,17 @@ use tower::BoxError;
 
 use super::deadline::is_endless;
 
-/// The largest size of an answer, in bytes.
+/// The largest size of an answer that ends, in bytes.
 const WHOLE: usize = 256 << 20;
-/// The largest size of one line of an endless answer, in bytes. A watch sends one event per line.
+/// The largest size of one line of an endless answer, in bytes. A watch is such an answer, with one event per line.
 const LINE: usize = 32 << 20;
-/// The name of the field that every Kubernetes object has, as JSON text.
+/// The field `kind` as JSON text. Every Kubernetes object has this field.
 const KIND: &[u8] = b"\"kind\"";
 
-/// The reason why bowline rejects an answer. Each message names the server.
+/// The reason why bowline rejects the answer of a server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadAnswer {
-    /// The answer or one of its lines exceeds the size limit.
+    /// The answer, or one line of an endless answer, exceeds its size limit.
     #[error(
         "{server} answered {request} with more than {} {part}, the limit of bowline",
         crate::text::bytes(*limit as u64)
@@ -32,7 +32,7 @@ pub(super) enum BadAnswer {
         part: &'static str,
         limit: usize,
     },
-    /// The answer does not come from a Kubernetes API server.
+    /// The answer does not come from a Kubernetes API server, but for example from a web server.
     #[error(
         "{server} does not answer like a Kubernetes API server: {request} returned {what}; check the server in the kubeconfig"
     )]
@@ -43,17 +43,17 @@ pub(super) enum BadAnswer {
     },
 }
 
-/// A request in the form that messages need, and what its answer must be.
+/// A request as error messages show it, with the requirements for its answer.
 pub(super) struct Asked {
     server: String,
     request: String,
     is_endless: bool,
-    /// Whether the answer must be a Kubernetes object, which has a `kind`.
+    /// Whether the answer must be a Kubernetes object, so that it must have the field `kind`.
     is_object: bool,
 }
 
 impl Asked {
-    /// Records a request before it is sent to a server.
+    /// Returns the description of a request for error messages, and the requirements for its answer.
     pub(super) fn of(server: &str, request: &Request<Body>) -> Self {
         let path = request.uri().path();
         let is_endless = is_endless(request);
@@ -67,8 +67,8 @@ impl Asked {
         }
     }
 
-    /// Checks the status and the media type of an answer. The body of the returned answer is checked while
-    /// the caller reads it.
+    /// Checks the status and the media type of an answer. Returns the answer with a body that is checked while the
+    /// caller reads it.
     pub(super) fn check<B>(self, answer: Response<B>) -> Result<Response<Checked<B>>, BadAnswer> {
         let status = answer.status();
         let media = answer.headers().get(header::CONTENT_TYPE);
@@ -111,27 +111,28 @@ impl Asked {
     }
 }
 
-/// A body that fails when it becomes too long, or when it ends without the field `kind`.
+/// The body of an answer. Reading it fails if it becomes too long, or if it ends without a required field `kind`.
 pub(super) struct Checked<B> {
     inner: Pin<Box<B>>,
     asked: Asked,
-    /// The number of bytes that were read: of the current line if the answer is endless, otherwise of the
-    /// whole answer.
+    /// The number of bytes that were read: of the current line if the answer is endless, otherwise of the whole
+    /// answer.
     count: usize,
     wants_kind: bool,
-    /// The last bytes of the previous piece. They are kept because the field name can extend over two pieces.
+    /// The last bytes of the previous piece of the body, because the field `kind` can begin in one piece and end in
+    /// the next.
     last: Vec<u8>,
 }
 
 impl<B> Checked<B> {
-    /// Checks the next piece of the body.
+    /// Checks the next piece of the body. Fails if the body or the current line becomes too long.
     fn take(&mut self, piece: &[u8]) -> Result<(), BadAnswer> {
         let (limit, part) = match self.asked.is_endless {
             true => (LINE, "in one line"),
             false => (WHOLE, "in all"),
         };
         if self.asked.is_endless {
-            // A piece can have several lines. Its first line continues the last line of the previous piece.
+            // A piece can contain several lines. The first of them continues the last line of the previous piece.
             let mut lines = piece.split(|byte| *byte == b'\n');
             let first = lines.next().map_or(0, <[u8]>::len);
             let longest = lines.clone().map(<[u8]>::len).max().unwrap_or_default();
@@ -242,7 +243,8 @@ mod tests {
         let watch = format!("{LIST}?watch=true");
         let error = read(&watch, too_long).await.unwrap_err();
         assert!(error.contains("more than 32 MB in one line"), "{error}");
-        // A watch may last without end if its lines are short.
+        // The watch exceeds the limit for whole answers, but this limit is not for watches: each line is short
+        // enough.
         let lines: Vec<Bytes> = [mega, line].into_iter().cycle().take(2 * 40).collect();
         assert!(read(&watch, lines).await.is_ok());
     }
@@ -279,7 +281,7 @@ mod tests {
             (404, "text/plain; charset=utf-8", true),
             (404, "text/html", false),
             (403, "application/json", true),
-            // With this answer, a proxy in front of the server reports that the server is down.
+            // A proxy in front of the server sends this web page if the server is down, so it is no foreign answer.
             (503, "text/html", true),
         ] {
             let answer = Response::builder()

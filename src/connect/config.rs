@@ -1,4 +1,4 @@
-//! The user's configuration file: the theme, the keymap, and the settings of contexts and directories.
+//! The user's configuration file: the theme, the keymap, and the settings of contexts and directories. An example:
 //!
 //! ```toml
 //! theme = "light"
@@ -22,7 +22,7 @@ use bounded_yaml::{self, Place};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// The name of the file in bowline's configuration directory.
+/// The name of the configuration file in the user's configuration directory.
 const FILE: &str = "config.toml";
 
 /// The content of the user's configuration file.
@@ -35,62 +35,62 @@ pub struct Config {
     file: PathBuf,
     #[serde(skip)]
     text: String,
-    /// The settings of contexts; the key is the name of the context.
+    /// The settings of contexts. The key is the name of the context in the kubeconfig.
     #[serde(default)]
     pub contexts: BTreeMap<String, Context>,
-    /// The settings of directories. They also apply to all directories inside a directory.
+    /// The settings of directories, by path. The settings of a directory also apply to all directories below it.
     #[serde(default)]
     pub directories: BTreeMap<PathBuf, Directory>,
 }
 
-/// The theme and the keymap in the user's configuration, each with its position in the file.
+/// The theme and the keymap in the user's configuration file, each with its position in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looks {
-    /// The name of the theme; None if the user configured none.
+    /// The name of the theme and its position; None if the user configured no theme.
     pub theme: Option<(String, Place)>,
-    /// The name of the keymap; None if the user configured none.
+    /// The name of the keymap and its position; None if the user configured no keymap.
     pub keymap: Option<(String, Place)>,
 }
 
-/// The user's settings for a context.
+/// The user's settings for one context of the kubeconfig.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Context {
-    /// Whether bowline sends only reads on the context.
+    /// Whether bowline is read-only on the context: it sends only reads to the server.
     #[serde(default)]
     pub readonly: bool,
-    /// Whether bowline sends only reads on the context until the user allows writes or confirms a plan by
-    /// typing.
+    /// Whether bowline sends only reads on the context, except after the user allowed writes for a limited time or
+    /// confirmed a plan by typing.
     #[serde(default)]
     pub protected: bool,
-    /// The component that commands use by default.
+    /// The component that commands on the context use by default.
     pub component: Option<String>,
 }
 
-/// The user's settings for a directory.
+/// The user's settings for one directory, and for all directories below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Directory {
-    /// The component that commands use by default.
+    /// The component that commands in the directory use by default.
     pub component: Option<String>,
-    /// The paths of the files for new objects in a repository; the key is the kind.
+    /// Where bowline creates the files of new objects in a repository: a path with placeholders for each kind.
     #[serde(default)]
     pub layout: BTreeMap<String, String>,
 }
 
-/// The error for an invalid configuration file.
+/// The configuration file is invalid or cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", file.display())]
 pub struct ConfigError {
     /// The path of the configuration file.
     pub file: PathBuf,
-    /// The problem, with its position in the file.
+    /// The problem in the configuration file, with its position.
     pub why: String,
 }
 
 impl Config {
-    /// Reads the configuration file in a directory. The configuration is empty if the directory is None or
-    /// the file does not exist.
+    /// Reads the configuration file in a directory. Returns an empty configuration if `directory` is None or the file
+    /// does not exist.
     pub fn read(directory: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(file) = directory.map(|directory| directory.join(FILE)) else {
             return Ok(Self::default());
@@ -116,7 +116,7 @@ impl Config {
         }
     }
 
-    /// Returns the theme and the keymap that the user configured.
+    /// Returns the theme and the keymap in the configuration file.
     pub fn looks(&self) -> Looks {
         let origin = self.file.display().to_string();
         let chosen = |name: &Spanned<String>| {
@@ -129,8 +129,8 @@ impl Config {
         }
     }
 
-    /// Returns the default component for a directory, or else for a context. If several directories have
-    /// settings, the deepest one is used.
+    /// Returns the default component for a directory, or else for a context; None if neither has one. If several
+    /// directories above have settings, the deepest one has priority.
     pub fn component(&self, directory: Option<&Path>, context: Option<&str>) -> Option<&str> {
         let here = self
             .directories
@@ -145,12 +145,12 @@ impl Config {
             .or_else(|| of_context?.component.as_deref())
     }
 
-    /// Returns the paths of the files for new objects in a repository; the key is the kind. If several
-    /// directories have settings, the deepest one is used.
+    /// Returns where bowline creates the files of new objects: a path with placeholders for each kind. If several
+    /// directories above `directory` have settings, the deepest one has priority.
     pub fn layout(&self, directory: &Path) -> BTreeMap<String, String> {
         let directory = directory.canonicalize();
         let mut found = BTreeMap::new();
-        // The loop goes from the outermost to the deepest directory, so the deepest one replaces the others.
+        // The loop ends with the deepest directory, so its settings replace those of the other directories.
         for (above, of) in &self.directories {
             if directory
                 .as_ref()

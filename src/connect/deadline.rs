@@ -1,8 +1,8 @@
 //! Gives every request a deadline, so that no caller waits without end.
 //!
-//! The head of an answer has one deadline, its body another. The bodies of watches, followed logs and
-//! upgraded connections have no deadline, because they last as long as the server sends data. Their readers
-//! decide how long they wait.
+//! The head of an answer has one deadline, the body another. But the bodies of watches, followed logs and upgraded
+//! connections have no deadline, because they last as long as the server sends data. The caller who reads such a body
+//! decides how long to wait.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,12 +16,12 @@ use kube::client::Body;
 use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Service};
 
-/// The deadlines of a request.
+/// The deadlines for the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// The longest time until the head of the answer arrives, including retries of a read.
+    /// The longest time from the request until the head of the answer arrives, including retries of a read.
     pub answer: Duration,
-    /// The longest time from the arrival of the head to the end of the body.
+    /// The longest time from the head of the answer until the end of its body.
     pub body: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Default for Deadlines {
     }
 }
 
-/// The error of a request that exceeded a deadline. If the request was a write, it may have taken effect.
+/// The error of a request that exceeded a deadline. It is unknown whether the server has made a write.
 #[derive(Debug, thiserror::Error)]
 #[error("{request}: no {part} within {}", humane(*.after))]
 pub struct DeadlineExceeded {
@@ -47,7 +47,7 @@ fn humane(duration: Duration) -> String {
     format!("{duration:?}")
 }
 
-/// A service that fails requests at their deadlines.
+/// A service that fails each request at its deadline.
 #[derive(Clone)]
 pub(super) struct Deadline<S> {
     pub(super) deadlines: Deadlines,
@@ -117,7 +117,7 @@ struct Limit {
     error: Option<DeadlineExceeded>,
 }
 
-/// A body that fails if it does not end before the deadline.
+/// The body of an answer. Reading it fails if it does not end before the deadline.
 pub(super) struct Timed<B> {
     inner: Pin<Box<B>>,
     limit: Option<Limit>,

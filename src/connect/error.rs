@@ -19,7 +19,7 @@ use crate::text::quoted;
 /// The reason why bowline cannot connect to a target.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kubeconfig does not have the context of `--context`.
+    /// The kubeconfig does not have the context that the user gave with `--context`.
     #[error("the kubeconfig has no context {name}")]
     NoSuchContext {
         name: String,
@@ -28,13 +28,13 @@ pub enum Error {
     },
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The kubeconfig has contexts, but none of them is the current one.
+    /// The kubeconfig has contexts, but none of them is the current context, and the user gave none.
     #[error("the kubeconfig has no current context")]
     NoCurrentContext,
-    /// A DataPlane refers to the embedded store, but the control plane is not an embedded store.
+    /// A DataPlane refers to the embedded store of its control plane, but the control plane is not an embedded store.
     #[error("the DataPlane is embedded, and the control plane is a cluster")]
     NoEmbeddedPlane,
-    /// The kubeconfig for the data planes does not exist.
+    /// The kubeconfig with the contexts of the data planes does not exist.
     #[error("kubeconfig {} does not exist; it must have the context {name}", file.display())]
     NoPlaneKubeconfig {
         /// The name of the context that a DataPlane needs.
@@ -48,36 +48,36 @@ pub enum Error {
         file: PathBuf,
         source: Box<KubeconfigError>,
     },
-    /// A context names a cluster or user that the kubeconfig does not have.
+    /// A context of the kubeconfig names a cluster or user that the kubeconfig does not have.
     #[error("context {name}: {source}")]
     Context {
         name: String,
         source: Box<KubeconfigError>,
     },
-    /// A setting of a context is invalid.
+    /// A setting of a context in the kubeconfig is invalid.
     #[error("context {context}: {wrong}")]
     Setting {
         context: String,
-        /// The setting, and why it is invalid.
+        /// The invalid setting, and why it is invalid.
         wrong: BadSetting,
     },
-    /// The service account of the pod cannot be used.
+    /// bowline runs in a pod, but cannot use the service account of the pod.
     #[error("the service account of this pod: {0}")]
     Pod(#[source] Box<InClusterError>),
-    /// A credential plugin needs a terminal, but bowline gives plugins no access to it.
+    /// A credential plugin needs the terminal, but bowline gives credential plugins no access to it.
     #[error(
         "context {context}: the credential plugin {command} needs the terminal (interactiveMode: Always)"
     )]
     PluginWantsTerminal {
         context: String,
-        /// The command that starts the plugin.
+        /// The command of the credential plugin.
         command: String,
     },
     /// A credential plugin did not finish before its deadline.
     #[error("context {context}: the credential plugin took longer than {after:?}")]
     PluginTooSlow {
         context: String,
-        /// The longest time that a plugin may run.
+        /// The longest time that a credential plugin may run.
         after: Duration,
     },
     /// The client library cannot use the credentials or the certificates of a context.
@@ -87,16 +87,17 @@ pub enum Error {
         /// The error of the client library. It is not a `source`, because its text can contain credentials.
         error: Box<kube::Error>,
     },
-    /// The operation was cancelled because the program ends.
+    /// The user ended bowline while it was doing this. Contains what bowline was doing.
     #[error("interrupted: {0}")]
     Interrupted(String),
-    /// The name is not valid for a namespace.
+    /// The text is not valid as the name of a namespace. Contains the text.
     #[error("{0:?} cannot be a namespace")]
     Namespace(String),
-    /// The operating system does not name a data directory for the user.
+    /// There is no directory for the default embedded store, because the environment names no data directory for the
+    /// user.
     #[error("this user has no data directory")]
     NoDataDirectory,
-    /// The data directory cannot be created.
+    /// bowline cannot create its data directory.
     #[error("data directory {}: {source}", directory.display())]
     DataDirectory {
         directory: PathBuf,
@@ -106,33 +107,34 @@ pub enum Error {
     #[error("embedded store: {source}")]
     Store {
         file: PathBuf,
-        /// Whether `--readonly` would help: the file is readable, and the user did not give the flag.
+        /// Whether the user could open the store with `--readonly`: the file is readable, and the user did not give
+        /// this flag.
         readonly_helps: bool,
         source: Box<OpenError>,
     },
-    /// The work tree cannot be used.
+    /// The git work tree that the user named cannot be used.
     #[error("repository {}: {source}", directory.display())]
     Repository {
-        /// The directory that the user named.
+        /// The directory that the user named with `--repo`.
         directory: PathBuf,
         source: Box<TreeError>,
     },
-    /// The cluster next to a work tree does not return the status of the ReleasePins.
+    /// A repository shows the status of ReleasePins from a cluster, but this cluster does not return them.
     #[error("context {context}, the cluster of the repository: {}", explain(error))]
     Beside {
         context: String,
         error: Box<kube::Error>,
     },
-    /// A cluster does not serve kinds that the command needs.
+    /// A cluster does not have kinds that the command needs.
     #[error(
         "{target} does not have the kinds {kinds}: bowline is not installed there, or only in part; nothing is wrong with the cluster"
     )]
     KindsAbsent {
-        /// The cluster, in words.
+        /// The cluster, as error messages name it.
         target: String,
         /// The missing kinds, as [`listed`](super::kinds::listed) formats them.
         kinds: String,
-        /// The flag that selects the cluster, for the hint; empty if no flag selects it.
+        /// The flag that selects the cluster, for a command in the hint; empty if no flag selects it.
         flag: String,
     },
     /// An embedded store does not have kinds that every store has.
@@ -149,19 +151,19 @@ pub enum Error {
         "{} has no objects of bowline: no file mentions openchoreo.dev, core.choreo.dev or bowline.dev; nothing is wrong with the repository", directory.display()
     )]
     NoObjects {
-        /// The directory that the user named.
+        /// The directory that the user named with `--repo`.
         directory: PathBuf,
     },
     /// A cluster does not answer.
     #[error("{}", unanswered(target, error))]
     Unanswered {
-        /// The cluster, in words.
+        /// The cluster, as error messages name it.
         target: String,
         error: Box<kube::Error>,
     },
 }
 
-/// The error of a connection to a server that could not be opened.
+/// The connection to a server could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reach {server}: {why}")]
 pub(super) struct Unreachable {
@@ -169,7 +171,7 @@ pub(super) struct Unreachable {
     why: String,
 }
 
-/// Adds the name of the server to a connection error. The message of the library names only its own layers:
+/// Adds the name of the server to a connection error, because the error of the client library does not contain it:
 /// `client error (Connect): tcp connect error: ...`.
 pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
     use hyper_util::client::legacy;
@@ -197,8 +199,8 @@ pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
     }))
 }
 
-/// Returns the message for a kubeconfig that cannot be read. Unlike the message of the library, it contains
-/// the path once.
+/// Returns the message for a kubeconfig that cannot be read. The message contains the path once; in the message of
+/// the client library, it is missing or repeated.
 fn unread_kubeconfig(file: &Path, source: &KubeconfigError) -> String {
     match source {
         KubeconfigError::ReadConfig(error, _) => format!("kubeconfig {}: {error}", file.display()),
@@ -206,8 +208,8 @@ fn unread_kubeconfig(file: &Path, source: &KubeconfigError) -> String {
     }
 }
 
-/// Returns the message for a target that does not answer. An error whose text already names the server is
-/// used unchanged.
+/// Returns the message for a target that does not answer. If the error already names the server, its text is the
+/// message.
 fn unanswered(target: &str, error: &kube::Error) -> String {
     match error {
         kube::Error::Service(source) if source.is::<Unreachable>() || source.is::<BadAnswer>() => {
@@ -217,25 +219,25 @@ fn unanswered(target: &str, error: &kube::Error) -> String {
     }
 }
 
-/// The kinds of failures that callers handle differently.
+/// The kind of a failure. Callers handle the kinds differently, for example with different exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The flags or the configuration are wrong, or the target does not support the command.
     Usage,
-    /// Another writer has changed the object, or the caller's data is stale.
+    /// Another writer has changed the object since the caller read it.
     Conflict,
     /// The server or the read-only guard has refused the request.
     NotAllowed,
     /// The target cannot be reached or did not answer in time.
     Unreachable,
-    /// The server does not serve a kind that the command needs.
+    /// The server does not have a kind that the command needs.
     NotInstalled,
     /// All other failures.
     Other,
 }
 
 impl Error {
-    /// Returns the kind of the failure.
+    /// Returns the kind of this failure.
     pub fn failure(&self) -> Failure {
         match self {
             Error::NoSuchContext { .. }
@@ -270,7 +272,7 @@ impl Error {
         }
     }
 
-    /// Returns the next step for the user; None if there is none.
+    /// Returns the next steps for the user; empty if there are none.
     pub fn hints(&self) -> Vec<String> {
         match self {
             Error::NoSuchContext { known, .. } if known.is_empty() => steps(&[
@@ -340,7 +342,7 @@ fn steps(steps: &[&str]) -> Vec<String> {
     steps.iter().map(|step| (*step).to_owned()).collect()
 }
 
-/// Returns the next step for the user after an error of the store; None if there is none.
+/// Returns the next steps for the user after an embedded store could not be opened; empty if there are none.
 fn store_hints(error: &OpenError, readonly_helps: bool) -> &'static [&'static str] {
     const ANOTHER: &str = "or choose another file: --embedded=FILE";
     match error {
@@ -370,7 +372,7 @@ fn store_hints(error: &OpenError, readonly_helps: bool) -> &'static [&'static st
     }
 }
 
-/// Returns the kind of a failed request's failure.
+/// Returns the kind of the failure of a request.
 pub fn failure(error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) => match status.code {
@@ -382,8 +384,7 @@ pub fn failure(error: &kube::Error) -> Failure {
             _ => Failure::Other,
         },
         kube::Error::Auth(_) => Failure::NotAllowed,
-        // The client renews credentials inside one of its layers, so a failed renewal is reported as a
-        // service error.
+        // The client renews credentials while it sends a request, and reports a failed renewal as a service error.
         kube::Error::Service(source) if source.is::<AuthError>() => Failure::NotAllowed,
         kube::Error::Service(source) if is_of_store(source.as_ref()) => Failure::Other,
         kube::Error::Service(_) | kube::Error::HyperError(_) => Failure::Unreachable,
@@ -402,10 +403,9 @@ fn is_of_store(error: &(dyn std::error::Error + 'static)) -> bool {
     })
 }
 
-/// Returns whether an answer means that the server does not serve the kind. A missing object gives another
-/// answer.
+/// Returns whether the answer 404 means that the server does not have the kind, and not that an object is missing.
 fn is_kind_absent(status: &Status) -> bool {
-    // The first message is about an unknown group, the second about an unknown kind in a known group.
+    // The server sends the first text for an unknown API group, and the second for an unknown kind in a known group.
     let words = [
         "404 page not found",
         "the server could not find the requested resource",
@@ -413,15 +413,15 @@ fn is_kind_absent(status: &Status) -> bool {
     status.code == 404 && words.contains(&status.message.trim())
 }
 
-/// Returns whether an error would also fail each later request: an exceeded deadline, or a server that is not
-/// a Kubernetes API server.
+/// Returns whether the next request would fail for the same reason: the server exceeded a deadline, or is no
+/// Kubernetes API server.
 pub(super) fn is_lasting(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Service(source) if source.is::<DeadlineExceeded>() || source.is::<BadAnswer>())
 }
 
-/// Returns whether an admission policy or a webhook has denied a request. The status code is not sufficient:
-/// the author of the policy chooses it, and the default, 422, is also the code for an object that the schema
-/// refuses.
+/// Returns whether an admission policy or a webhook has denied a request. The message decides, because the status
+/// code does not: the author of a policy chooses the code, and its default, 422, is also the code for an object that
+/// does not match the schema.
 fn is_denied_by_policy(status: &kube::core::Status) -> bool {
     let message = &status.message;
     let has = |begin: &str, end: &str| {
@@ -433,8 +433,8 @@ fn is_denied_by_policy(status: &kube::core::Status) -> bool {
             || has("admission webhook \"", " denied the request"))
 }
 
-/// Returns the message about a failed request. The library quotes the standard output of a credential plugin;
-/// the message leaves it out, because it may contain a token.
+/// Returns the message for the user about a failed request. It leaves out the standard output of a credential plugin,
+/// which the client library quotes, because the output may contain a token.
 pub fn explain(error: &kube::Error) -> String {
     let credentials = match error {
         kube::Error::Auth(error) => Some(error),
@@ -458,13 +458,13 @@ pub fn explain(error: &kube::Error) -> String {
             "the server does not have this kind".to_owned()
         }
         (None, kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
-        // The text of the library ("ServiceError") does not help the user.
+        // The cause is shown without the text of the client library ("ServiceError"), which does not help the user.
         (None, kube::Error::Service(source)) => with_causes(source.as_ref()),
         (None, error) => with_causes(error),
     }
 }
 
-/// Joins the messages of an error and its causes, without repetitions.
+/// Joins the messages of an error and of its causes, and leaves out repeated messages.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();

@@ -1,7 +1,7 @@
-//! Reads a server's discovery documents to find out which kinds it serves.
+//! Reads the discovery documents of a server to find out which kinds the server has.
 //!
-//! A watch of a missing kind fails in the same way as a watch on a broken server. With discovery, bowline can
-//! say "not installed" at once.
+//! Without discovery, bowline could not tell a missing kind from a broken server, because a watch fails in the same
+//! way on both. With discovery, bowline says "not installed" at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,13 @@ pub fn kind<K: Resource<DynamicType = ()>>() -> ApiResource {
     ApiResource::erase::<K>(&())
 }
 
-/// The result of discovery: the plural names of the served kinds, by group and version.
+/// The result of discovery: the plural names of the kinds of a server, by API group and version.
 pub struct Discovery {
     versions: BTreeMap<String, Result<BTreeSet<String>, kube::Error>>,
 }
 
 impl Discovery {
-    /// Sends discovery requests for the groups and versions of the wanted kinds.
+    /// Reads the discovery documents for the API groups and versions of the wanted kinds.
     pub async fn ask(client: &Client, wanted: &[ApiResource]) -> Self {
         let versions: BTreeSet<&str> = wanted
             .iter()
@@ -43,25 +43,25 @@ impl Discovery {
         }
     }
 
-    /// Returns whether the server serves a kind. `None` if the discovery request failed, for example because
-    /// the user is not allowed to read discovery.
+    /// Returns whether the server has a kind. None if its discovery document could not be read, for example because
+    /// the user may not read it.
     pub fn serves(&self, kind: &ApiResource) -> Option<bool> {
         let found = self.versions.get(&kind.api_version)?.as_ref().ok()?;
         Some(found.contains(&kind.plural))
     }
 
-    /// Returns the first discovery error that would also fail all later requests.
+    /// Returns the first error of discovery that the next request would also have.
     fn lasting(self) -> Option<kube::Error> {
         let errors = self.versions.into_values().filter_map(Result::err);
         errors.into_iter().find(is_lasting)
     }
 }
 
-/// Fails if a cluster does not serve all wanted kinds.
+/// Fails if a cluster does not have all wanted kinds.
 ///
-/// Most discovery errors are ignored: the later request for the kind fails with the message of the server.
-/// Two errors are returned at once, so that the user does not wait twice: an exceeded deadline, and an answer
-/// that does not come from a Kubernetes API server.
+/// Most errors of discovery are ignored, because the later request for the kind fails with the message of the server.
+/// Two errors are returned at once, so that the user does not wait twice: an exceeded deadline, and an answer that
+/// does not come from a Kubernetes API server.
 pub(super) async fn require(
     client: &Client,
     wanted: &[ApiResource],
@@ -88,7 +88,7 @@ pub(super) async fn require(
 }
 
 impl Error {
-    /// Creates the error for a target that does not serve some kinds.
+    /// Creates the error for a target that does not have some kinds.
     pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
         let flag = match target {
             Target::Context { name, .. } => format!(" --context {}", quoted(name)),

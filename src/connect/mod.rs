@@ -1,8 +1,9 @@
-//! Connects to a target and creates a `kube::Client` for it. No other module knows the backends.
+//! Connects to a target and creates a `kube::Client` for it. No other module knows whether the target is a cluster,
+//! an embedded store or a repository.
 //!
-//! Every client has these layers, from the outside to the inside: the read-only guard, the deadlines, the
-//! retry of reads (never of writes), the backend; see [`guard`]. This module does not read the environment of
-//! the process: the caller passes it as [`Environment`].
+//! Every client has these layers, from the outside to the inside: the read-only guard, the deadlines, the retry of
+//! reads (never of writes), and the backend that answers the requests; see [`guard`]. The caller passes the
+//! environment of the process as [`Environment`], so that tests can choose it.
 
 mod address;
 mod answer;
@@ -50,7 +51,7 @@ pub use repository::{LeftOut, NotFollowed, Repository};
 pub use settings::BadSetting;
 pub use store_waits::StoreWaits;
 
-/// The location of the file of an embedded store.
+/// Which file an embedded store has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFile {
     /// The file `bowline.db` in the user's data directory.
@@ -62,7 +63,7 @@ pub enum StoreFile {
 /// The options of a connection. Most of them come from the flags of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `--context`: the context in the kubeconfig.
+    /// `--context`: the name of a context in the kubeconfig.
     pub context: Option<String>,
     /// `--kubeconfig`: the kubeconfig file, instead of the default files.
     pub kubeconfig: Option<PathBuf>,
@@ -70,11 +71,11 @@ pub struct Options {
     pub embedded: Option<StoreFile>,
     /// `--repo`: connect to the git work tree that contains this directory.
     pub repo: Option<PathBuf>,
-    /// `--branch`: the branch that receives the commits, instead of the checked-out branch.
+    /// `--branch`: the branch that receives bowline's commits, instead of the checked-out branch.
     pub branch: Option<String>,
-    /// `--push`: push each commit.
+    /// `--push`: push each commit that bowline makes.
     pub push: bool,
-    /// `--remote`: the remote to which commits are pushed, instead of the remote of the branch.
+    /// `--remote`: the git remote to which bowline pushes commits, instead of the remote of the branch.
     pub remote: Option<String>,
     /// `-n`: the namespace, instead of the namespace of the context.
     pub namespace: Option<String>,
@@ -82,16 +83,16 @@ pub struct Options {
     pub impersonate: Option<String>,
     /// `--readonly`: send no request that could change anything.
     pub readonly: bool,
-    /// `--request-timeout`: the longest time until the head of an answer, and again until the end of its
-    /// body.
+    /// `--request-timeout`: the longest time until the head of an answer arrives, and after it the longest time until
+    /// the body ends. None for the default deadlines.
     pub request_timeout: Option<Duration>,
-    /// Whether `connect` returns before it has connected to the cluster next to a repository. The terminal UI
-    /// sets this.
+    /// Whether `connect` may return before it has connected to the cluster whose status a repository shows. The
+    /// terminal UI sets this.
     pub asks_cluster_later: bool,
     /// Whether `connect` fails if the embedded store does not exist. Otherwise it creates the store.
     pub needs_store: bool,
-    /// The kinds that the command needs; a cluster must serve them. Embedded stores and repositories have all
-    /// kinds.
+    /// The kinds that the command needs. `connect` fails if a cluster does not have one of them; embedded stores and
+    /// repositories have all kinds.
     pub kinds: Vec<ApiResource>,
 }
 
@@ -106,19 +107,19 @@ pub struct Environment {
     /// The directory of the user's configuration.
     pub config_dir: Option<PathBuf>,
     pub working_dir: Option<PathBuf>,
-    /// The directory for data that can be fetched again, such as git objects.
+    /// The directory for data that bowline can fetch again, such as git objects.
     pub cache_dir: Option<PathBuf>,
-    /// All environment variables, for the programs that git starts.
+    /// All environment variables, which bowline passes to git.
     pub variables: BTreeMap<OsString, OsString>,
     /// Whether this process runs in a pod with a service account.
     pub in_pod: bool,
-    /// The name of the operating system user, which is the user of requests to an embedded store.
+    /// The name of the operating system user. An embedded store records it as the author of requests.
     pub user: String,
-    /// The path of this executable, which bowline starts again to run credential plugins.
+    /// The path of the running bowline executable, which is started a second time to run a credential plugin.
     pub program: Option<PathBuf>,
 }
 
-/// What a connection reads and writes.
+/// The place whose objects a connection reads and writes.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A cluster that a context of a kubeconfig selects.
@@ -129,30 +130,31 @@ pub enum Target {
     },
     /// The cluster in which this pod runs.
     Pod,
-    /// An embedded store: the embedded API over one file.
+    /// An embedded store: a Kubernetes API inside bowline, with its objects in one file.
     Embedded {
         /// The file of the store.
         file: PathBuf,
     },
-    /// A repository: the embedded API over the files of a git work tree.
+    /// A repository: a Kubernetes API inside bowline, with its objects in the files of a git work tree.
     Repository {
-        /// The directory that the user named, in the work tree.
+        /// The directory in the work tree that the user named with `--repo`.
         directory: PathBuf,
     },
 }
 
 impl Target {
-    /// Returns whether the target is a cluster: it has namespaces of its own, and bowline is installed in it.
+    /// Returns whether the target is a cluster, and not an embedded store or a repository.
     pub fn is_cluster(&self) -> bool {
         matches!(self, Self::Context { .. } | Self::Pod)
     }
 
-    /// Returns whether the target stores objects of an API group; a repository stores only bowline's own groups.
+    /// Returns whether the target can store objects of an API group. A repository stores only the groups of bowline.
     pub fn stores(&self, group: &str) -> bool {
         !matches!(self, Self::Repository { .. }) || labels::GROUPS.contains(&group)
     }
 
-    /// Returns whether several field managers can own the fields of an object; in a repository, only git does.
+    /// Returns whether the target records for each field which manager owns it. A repository does not, because only
+    /// git changes its objects.
     pub fn has_field_managers(&self) -> bool {
         !matches!(self, Self::Repository { .. })
     }
@@ -169,28 +171,28 @@ impl fmt::Display for Target {
     }
 }
 
-/// A client with its target and the settings for it.
+/// A client for a target, with the user's settings for the target.
 #[derive(Clone)]
 pub struct Connection {
-    /// The client. Every request passes the read-only guard.
+    /// The client. Its read-only guard checks every request.
     pub client: kube::Client,
     pub target: Target,
     /// The namespace that commands use by default.
     pub namespace: String,
-    /// The reason why the client sends only reads. None if writes are allowed.
+    /// The reason why the read-only guard of the client refuses writes. None if it allows writes.
     pub readonly: Option<String>,
-    /// The component that commands use by default.
+    /// The component that commands use by default; None if the user configured none.
     pub component: Option<String>,
-    /// The work tree; None if the target is not a repository.
+    /// The git work tree of the target; None if the target is not a repository.
     pub repository: Option<Repository>,
     bars: WriteGuard,
-    /// A client that also sends writes on a protected context. Only plans that the user has confirmed use it.
-    /// None if the context is not protected.
+    /// A client that sends writes even on a protected context, only for plans that the user has confirmed. None if
+    /// the context is not protected.
     unbarred: Option<kube::Client>,
 }
 
 impl Connection {
-    /// Creates a connection from an existing client, without a read-only guard.
+    /// Creates a connection to `target` from an existing client, without a read-only guard.
     pub fn of(client: kube::Client, target: Target, namespace: &str) -> Self {
         Self {
             client,
@@ -210,9 +212,8 @@ impl Connection {
         repository.map(|repository| repository.tree.work())
     }
 
-    /// Checks that the target has the kinds. Fails for a cluster that does not serve one of them, and for a
-    /// repository that has no bowline objects, if ReleasePin is among the kinds. An embedded store has all
-    /// kinds.
+    /// Checks that the target has the kinds. Fails if a cluster does not have one of them. Also fails if ReleasePin
+    /// is one of them and the target is a repository without bowline objects. An embedded store has all kinds.
     pub async fn require(&self, kinds: &[ApiResource]) -> Result<(), Error> {
         match &self.target {
             Target::Context { .. } | Target::Pod => {
@@ -232,12 +233,12 @@ impl Connection {
         }
     }
 
-    /// Returns whether the context is protected: only reads are sent until the user allows writes.
+    /// Returns whether the context is protected, so that bowline sends only reads until the user allows writes.
     pub fn is_protected(&self) -> bool {
         self.bars.is_protected()
     }
 
-    /// Returns the name of the context if it is protected.
+    /// Returns the name of the context if it is protected, otherwise None.
     pub fn protected_context(&self) -> Option<&str> {
         match &self.target {
             Target::Context { name, .. } if self.is_protected() => Some(name),
@@ -245,14 +246,14 @@ impl Connection {
         }
     }
 
-    /// Allows writes on a protected context for this duration. Returns false and changes nothing if the
-    /// context is not protected.
+    /// Allows writes on a protected context for the duration `lasting`. If the context is not protected, changes
+    /// nothing and returns false.
     pub fn arm(&self, lasting: Duration) -> bool {
         self.bars.arm(lasting)
     }
 
-    /// Returns the connection for a plan that the user has confirmed by typing. It sends writes even if the
-    /// context is protected, but not if the context is read-only.
+    /// Returns a connection for a plan that the user has confirmed by typing. It also sends writes on a protected
+    /// context, but not if bowline is read-only.
     pub fn for_confirmed_plan(&self) -> Self {
         match &self.unbarred {
             None => self.clone(),
@@ -267,24 +268,24 @@ impl Connection {
     }
 }
 
-/// A context in the kubeconfig, with bowline's settings for it.
+/// A context of the kubeconfig, with bowline's settings for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     pub name: String,
-    /// The name of the cluster in the kubeconfig.
+    /// The name of the context's cluster in the kubeconfig.
     pub cluster: String,
     /// The default namespace of the context.
     pub namespace: String,
-    /// The name of the user in the kubeconfig.
+    /// The name of the context's user in the kubeconfig.
     pub user: String,
-    /// Whether bowline sends only reads on the context, because of `--readonly` or the user's configuration.
+    /// Whether bowline is read-only on the context, because of `--readonly` or the user's configuration.
     pub readonly: bool,
-    /// Whether the user's configuration protects the context: writes need the permission of the user.
+    /// Whether the user's configuration protects the context, so that the user must allow writes.
     pub protected: bool,
 }
 
-/// Chooses the target: first the target in the flags, then the current context, then the cluster of the pod,
-/// then the default embedded store.
+/// Returns the target that the flags select, or else the current context, or else the cluster of this pod, or else
+/// the default embedded store.
 pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Error> {
     if let Some(store) = &options.embedded {
         return Ok(Target::Embedded {
@@ -322,7 +323,8 @@ pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Er
             name: name.clone(),
             kubeconfig: Box::new(kubeconfig),
         }),
-        // Contexts exist, but none is current. The user has clusters and does not expect an embedded store.
+        // A kubeconfig without a current context is an error, because a user who has clusters does not expect an
+        // embedded store.
         _ if !kubeconfig.contexts.is_empty() || options.kubeconfig.is_some() => {
             Err(Error::NoCurrentContext)
         }
@@ -333,10 +335,10 @@ pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Er
     }
 }
 
-/// Returns the contexts in the kubeconfig; empty if the kubeconfig cannot be read.
+/// Returns all contexts in the kubeconfig; empty if the kubeconfig cannot be read.
 pub fn contexts(options: &Options, environment: &Environment) -> Vec<Known> {
     let contexts = read_kubeconfig(options, environment).map(|kubeconfig| kubeconfig.contexts);
-    // An invalid configuration is ignored here; `connect` reports it.
+    // An invalid configuration is ignored here, because `connect` reports it.
     let config = Config::read(environment.config_dir.as_deref()).unwrap_or_default();
     let known = contexts.unwrap_or_default().into_iter().map(|named| {
         let context = named.context.unwrap_or_default();
@@ -352,15 +354,14 @@ pub fn contexts(options: &Options, environment: &Environment) -> Vec<Known> {
     known.collect()
 }
 
-/// Returns the theme and the keymap in the user's configuration. Both are None if the configuration cannot be
-/// read.
+/// Returns the theme and the keymap in the user's configuration file. Both are None if the file cannot be read.
 pub fn looks(environment: &Environment) -> Looks {
     let config = Config::read(environment.config_dir.as_deref());
     config.unwrap_or_default().looks()
 }
 
-/// Returns an error for a name that is not valid for a namespace. In the path of a request, the name could
-/// select other objects.
+/// Returns an error for a name that is not valid for a namespace. Such a name could select other objects, because it
+/// becomes part of the path of requests.
 fn check_namespace(namespace: &str) -> Result<(), Error> {
     match names::is_namespace(namespace) {
         true => Ok(()),
@@ -379,8 +380,8 @@ fn store_file(store: &StoreFile, environment: &Environment) -> Result<PathBuf, E
     }
 }
 
-/// Reads the kubeconfig as kubectl does. A file of `--kubeconfig` must exist, the files of `KUBECONFIG` may
-/// be missing, and without any file the kubeconfig is empty.
+/// Reads the kubeconfig as kubectl does. The file of `--kubeconfig` must exist, but the files of `KUBECONFIG` may be
+/// missing. If no file exists, the kubeconfig is empty.
 fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubeconfig, Error> {
     let read = |file: &Path| {
         Kubeconfig::read_from(file).map_err(|source| Error::Kubeconfig {
@@ -406,7 +407,7 @@ fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubec
     Ok(merged)
 }
 
-/// Returns the files in `KUBECONFIG`, or else the default file. The files may be missing.
+/// Returns the paths of the files in `KUBECONFIG`, or else of the default kubeconfig. These files may be missing.
 fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
     match &environment.kubeconfig {
         Some(list) if !list.is_empty() => std::env::split_paths(list)
@@ -422,8 +423,8 @@ fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
 
 /// Connects to the target that the options and the environment select.
 ///
-/// If [`Options::kinds`] is not empty, checks that a cluster serves these kinds. Otherwise sends no request,
-/// so if the cluster is down, the first request of the caller fails.
+/// If [`Options::kinds`] is not empty, checks that a cluster has these kinds. If it is empty, no request is sent, so
+/// the caller's first request fails if the cluster is down.
 pub async fn connect(options: &Options, environment: &Environment) -> Result<Connection, Error> {
     if let Some(namespace) = &options.namespace {
         check_namespace(namespace)?;
@@ -441,7 +442,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
     let readonly = options.readonly.then(|| "--readonly was given".to_owned());
     let protected = context.filter(|name| config.is_protected(name));
     let bars = match (readonly.or(configured), protected) {
-        // A guard because of --readonly or `readonly = true` stays until the program ends.
+        // `--readonly` and `readonly = true` apply until bowline ends, so the user cannot allow writes later.
         (Some(why), _) => WriteGuard::fixed(Some(why)),
         (None, Some(name)) => WriteGuard::protected(format!("context {name} is protected")),
         (None, None) => WriteGuard::default(),
@@ -519,7 +520,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
 
 /// Opens the embedded store that the options name, or else the default store.
 ///
-/// For callers that need the service and not a client, such as `bowline serve`.
+/// This is for callers that need the store itself and not a client, such as `bowline serve`.
 pub async fn embedded(
     options: &Options,
     environment: &Environment,
@@ -537,7 +538,7 @@ async fn open_store(
     options: &Options,
     environment: &Environment,
 ) -> Result<Embedded, Error> {
-    // bowline creates its own data directory, but no directory that the user names.
+    // Only bowline's own data directory is created here. A missing directory that the user named is an error.
     if let Some(directory) = &environment.data_dir
         && file.starts_with(directory)
     {
@@ -551,7 +552,7 @@ async fn open_store(
     opened.map_err(|source| no_store(file, source, std::fs::File::open(file).is_ok()))
 }
 
-/// Opens an existing embedded store read-only. Never changes its files.
+/// Opens an existing embedded store read-only. This never changes the files of the store.
 async fn read_store(
     file: &Path,
     options: &Options,
@@ -587,8 +588,8 @@ fn deadlines(options: &Options) -> Deadlines {
         })
 }
 
-/// The longest time that a credential plugin may run. It is long, because the user may have to confirm the
-/// login on a phone.
+/// The longest time that a credential plugin may run. It is long enough for a login that the user has to confirm on a
+/// phone.
 const PLUGIN_DEADLINE: Duration = Duration::from_secs(60);
 
 async fn cluster(
@@ -609,7 +610,7 @@ async fn cluster(
     if let Some(namespace) = &options.namespace {
         config.default_namespace = namespace.clone();
     } else if config.default_namespace.is_empty() {
-        // As in kubectl, an empty namespace in a context means the namespace `default`.
+        // An empty namespace in a context means the namespace `default`, as in kubectl.
         config.default_namespace = "default".to_owned();
     }
     settings::check(&mut config).map_err(|wrong| Error::Setting {
@@ -660,7 +661,7 @@ async fn cluster(
     Ok((client(bars.clone()), unbarred, namespace))
 }
 
-/// Adds the layers of every client to a backend: the read-only guard, the deadlines, the retry of reads.
+/// Adds the layers that every client has to a backend: the read-only guard, the deadlines, the retry of reads.
 pub fn guard<S, B>(
     backend: S,
     namespace: &str,
@@ -677,7 +678,7 @@ where
     guarded(backend, namespace, WriteGuard::fixed(readonly), deadlines)
 }
 
-/// Creates a client like [`guard`], with a given read-only guard.
+/// Does the same as [`guard`], with a read-only guard that the caller has created.
 fn guarded<S, B>(
     backend: S,
     namespace: &str,

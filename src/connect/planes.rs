@@ -1,4 +1,4 @@
-//! Creates the client for a DataPlane. The client connects to the control plane itself, or to a context in a
+//! Creates the client for a DataPlane. The DataPlane tells whether it is the control plane itself or a context in a
 //! kubeconfig.
 
 use std::collections::BTreeMap;
@@ -21,11 +21,12 @@ pub struct DataPlanes {
     around: Option<ClientWrapper>,
 }
 
-/// A function that wraps each client, for example with a fence.
+/// A function that wraps the client for a data plane, for example to stop its writes in a process that is no longer
+/// the leader.
 type ClientWrapper = Arc<dyn Fn(&Client) -> Client + Send + Sync>;
 
-/// The mtime and the size of each kubeconfig file that the connection to a data plane uses. None for a file
-/// that does not exist.
+/// The state of the kubeconfig files that the client for a data plane was created from: mtime and size of each file,
+/// or None for a file that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version(Vec<Option<(Option<SystemTime>, u64)>>);
 
@@ -36,9 +37,9 @@ enum Contexts {
 }
 
 impl DataPlanes {
-    /// Returns connections that use the contexts in the kubeconfig of the control plane.
+    /// Returns connections to the contexts in the kubeconfig of the control plane.
     pub fn of(connection: &Connection, options: &Options, environment: &Environment) -> Self {
-        // Other flags of the control plane (namespace, user, store) do not apply to data planes.
+        // The other flags (namespace, user, store) are for the control plane and not for its data planes.
         let others = Options {
             kubeconfig: options.kubeconfig.clone(),
             request_timeout: options.request_timeout,
@@ -53,8 +54,8 @@ impl DataPlanes {
         }
     }
 
-    /// Returns connections that use the contexts in the kubeconfig `file`. The file is read again for each
-    /// client, so it may appear and change later.
+    /// Returns connections to the contexts in the kubeconfig `file`. The file may appear and change later, because it
+    /// is read again for each client.
     pub fn in_file(
         connection: &Connection,
         file: &Path,
@@ -68,7 +69,7 @@ impl DataPlanes {
         Self::of(connection, &options, environment)
     }
 
-    /// Returns connections that use given clients; the key is the name of the context.
+    /// Returns connections with existing clients, by the name of their context.
     pub fn given(own: Client, is_embedded: bool, contexts: BTreeMap<String, Client>) -> Self {
         Self {
             own,
@@ -78,20 +79,19 @@ impl DataPlanes {
         }
     }
 
-    /// Sets a function that wraps each client, for example with a fence.
+    /// Sets a function that wraps each client for a data plane.
     pub fn behind(mut self, around: impl Fn(&Client) -> Client + Send + Sync + 'static) -> Self {
         self.around = Some(Arc::new(around));
         self
     }
 
-    /// Returns whether the control plane is an embedded store. Then no workload runs, and workloads are
-    /// simulated.
+    /// Returns whether the control plane is an embedded store, so that its workloads do not run but are simulated.
     pub fn is_embedded(&self) -> bool {
         self.is_embedded
     }
 
-    /// Returns the state of the kubeconfig files of a connection. If it has changed, the caller must create
-    /// the client again. An update of a mounted Secret also changes the state, because it replaces the files.
+    /// Returns the current state of the kubeconfig files for a data plane. If it has changed, the caller must create
+    /// the client again. Updates of a mounted Secret are noticed too, because they replace the files.
     pub fn version(&self, reach: Reach<'_>) -> Version {
         let (Reach::Context(_), Contexts::Kubeconfig(place)) = (reach, &self.contexts) else {
             return Version::default();

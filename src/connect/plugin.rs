@@ -1,10 +1,10 @@
 //! Runs the credential plugins of a kubeconfig (`exec`) without access to the terminal.
 //!
-//! The client library gives a plugin the standard input and error of this process unless its mode is `Never`.
-//! Even with `Never`, a plugin could open `/dev/tty`, run without end, write without end, or leave a process
-//! behind that keeps its output open. Therefore the client library starts bowline with a hidden verb, and
-//! that process runs the plugin. It leaves the session of the terminal, limits the time and the output of the
-//! plugin, and ends when the plugin ends.
+//! The client library gives a plugin the standard input and error of bowline, unless the plugin's mode is `Never`.
+//! Even with `Never`, a plugin could open `/dev/tty`, run or write without end, or leave a process behind that keeps
+//! its output open. Therefore the client library starts bowline a second time with a hidden verb, and this second
+//! process runs the plugin. It leaves the session of the terminal, limits the time and the output of the plugin, and
+//! ends when the plugin ends.
 
 use std::io::Write;
 use std::path::Path;
@@ -16,13 +16,13 @@ use kube::config::{ExecConfig, ExecInteractiveMode};
 use super::settings::{BadSetting, has_bad_token};
 use crate::child::{self, Limits};
 
-/// The hidden verb of bowline that runs a plugin; see [`run`].
+/// The hidden verb with which bowline runs a credential plugin; see [`run`].
 pub const VERB: &str = "credential-plugin";
 
-/// Changes the credential plugin of a kubeconfig so that it has no access to a terminal.
+/// Changes the credential plugin of a kubeconfig so that it runs without access to a terminal.
 ///
-/// Fails with the plugin's command if the plugin needs a terminal. `program` is the path of this executable;
-/// without it, the plugin runs directly, in the session of this process.
+/// If the plugin needs a terminal, fails with the plugin's command. `program` is the path of bowline's executable; if
+/// it is None, the plugin runs directly, in the session of this process.
 pub(super) fn detach(
     exec: &mut ExecConfig,
     program: Option<&Path>,
@@ -51,16 +51,16 @@ pub(super) fn detach(
     Ok(())
 }
 
-/// The largest size of a plugin's output, in bytes.
+/// The largest size of a credential plugin's output, in bytes.
 const OUTPUT: usize = 1 << 20;
 
-/// Runs a plugin in a new session, kills it at the deadline, and writes its output to the standard output and
-/// error.
+/// Runs a credential plugin in a new session, kills it at the deadline, and copies its output to the output of this
+/// process.
 pub fn run(command: &str, arguments: &[String], deadline: Duration) -> ExitCode {
     #[cfg(unix)]
     {
-        // `setsid` fails only for the leader of a process group. This process is not a leader, because
-        // another bowline process has started it.
+        // `setsid` fails only in a process that leads a process group. This process does not, because another bowline
+        // process has started it.
         if let Err(error) = rustix::process::setsid() {
             eprintln!("cannot leave the terminal's session: {error}");
             return ExitCode::FAILURE;
@@ -80,8 +80,8 @@ pub fn run(command: &str, arguments: &[String], deadline: Duration) -> ExitCode 
     }
 }
 
-/// Writes the output of a plugin to the standard output and error. Fails if the token in the output cannot be
-/// sent in a header.
+/// Copies the output of a credential plugin to the output of this process. Fails if the output contains a token that
+/// is not valid in an HTTP header.
 fn passed_on(command: &str, output: &Output) -> ExitCode {
     let _ = std::io::stderr().write_all(&output.stderr);
     if has_bad_token(&String::from_utf8_lossy(&output.stdout)) {

@@ -1,8 +1,8 @@
-//! The read-only guard: decides for each request, inside the client, whether to send it.
+//! The read-only guard: a layer of the client that decides for each request whether to send it.
 //!
-//! The guard looks only at the method, the path and the headers of a request. It refuses every request that
-//! it does not recognise as a read. A front end may forget to hide a key or to ask for a confirmation, but no
-//! front end can bypass the guard, because every client is built with it.
+//! The guard looks only at the method, the path and the headers of a request, and refuses every request that it does
+//! not recognise as a read. A user interface may forget to disable a command, but it cannot bypass the guard, because
+//! every client contains it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -19,11 +19,12 @@ use percent_encoding::percent_decode_str;
 use tokio::time::Instant;
 use tower::Service;
 
-/// The subresources for which even a GET request can change something: they open a connection to a container,
-/// a pod or a node.
+/// The subresources that open a connection to a container, a pod or a node. Even their GET requests can change
+/// something, so they do not count as reads.
 const DOORS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
-/// The reviews about the user's own identity and permissions. They are sent with POST but store nothing.
+/// The reviews about the user's own identity and permissions, by API group. They count as reads, because a server
+/// stores nothing for them although their method is POST.
 const OWN_REVIEWS: [(&str, &str); 3] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authorization.k8s.io", "selfsubjectaccessreviews"),
@@ -32,7 +33,8 @@ const OWN_REVIEWS: [(&str, &str); 3] = [
 
 /// Returns whether a request only reads.
 ///
-/// A dry run is not a read: the server calls admission webhooks for it, and they may have side effects.
+/// A dry run does not count as a read, because the server calls admission webhooks for it, which may have side
+/// effects.
 pub fn only_reads(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     if headers.contains_key(header::UPGRADE) {
         return false;
@@ -48,8 +50,8 @@ pub fn only_reads(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     }
 }
 
-/// Splits a path into decoded segments. None if a server could give the path another meaning by decoding or
-/// normalising a segment.
+/// Splits the path of a request into decoded segments. None if a server could understand a segment in another way,
+/// for example `..`.
 fn segments(path: &str) -> Option<Vec<String>> {
     path.strip_prefix('/')?
         .split('/')
@@ -68,7 +70,7 @@ fn opens_a_door(segments: &[&str]) -> bool {
         _ => return false,
     };
     let resource = match resource {
-        // The older path of a proxy: /api/v1/proxy/namespaces/...
+        // This is an older form of the proxy path: /api/v1/proxy/namespaces/...
         ["proxy", ..] => return true,
         ["watch", rest @ ..] => rest,
         rest => rest,
@@ -84,18 +86,17 @@ fn is_own_review(segments: &[&str]) -> bool {
     matches!(segments, ["apis", group, _version, plural] if OWN_REVIEWS.contains(&(group, plural)))
 }
 
-/// The state of the read-only guard: whether it sends writes, and the reason if it does not. Clones share the
-/// state.
+/// The state of the read-only guard: whether it refuses writes now, and why. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct WriteGuard {
     why: Option<Arc<str>>,
-    /// The time until which the user allows writes on a protected context; the inner None means that writes
-    /// are not allowed now. The outer None means that the user cannot allow writes.
+    /// The time until which the user has allowed writes on a protected context; the inner None if writes are not
+    /// allowed now. The outer None if the context is not protected, so that the user cannot allow writes.
     lifted: Option<Arc<Mutex<Option<Until>>>>,
 }
 
-/// A time on two clocks. It has passed when the first clock reaches it: the monotonic clock may stop while
-/// the machine sleeps, and a user can set the wall clock back.
+/// A time on two clocks, which counts as passed when the first of them reaches it. One clock is not sufficient: the
+/// monotonic clock may stop while the machine sleeps, and a user can set the wall clock back.
 #[derive(Clone, Copy, Debug)]
 struct Until {
     ticks: Instant,
@@ -103,7 +104,7 @@ struct Until {
 }
 
 impl WriteGuard {
-    /// Returns a guard that never changes. With a reason it sends only reads, without a reason everything.
+    /// Returns a guard that never changes. With a reason it refuses all writes; with None it refuses nothing.
     pub fn fixed(why: Option<String>) -> Self {
         Self {
             why: why.map(Into::into),
@@ -111,7 +112,7 @@ impl WriteGuard {
         }
     }
 
-    /// Returns a guard that sends only reads until the user allows writes for a limited time.
+    /// Returns the guard of a protected context: it refuses writes until the user allows them for a limited time.
     pub fn protected(why: String) -> Self {
         Self {
             why: Some(why.into()),
@@ -119,19 +120,20 @@ impl WriteGuard {
         }
     }
 
-    /// Returns the reason of the guard, even while the user allows writes. None if the guard never refuses a
-    /// request.
+    /// Returns the reason for which the guard refuses writes, even while the user allows them. None if the guard
+    /// never refuses a request.
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
-    /// Returns whether the user can allow writes for a limited time.
+    /// Returns whether the guard is that of a protected context, so that the user can allow writes for a limited
+    /// time.
     pub fn is_protected(&self) -> bool {
         self.lifted.is_some()
     }
 
-    /// Allows writes for this duration; zero forbids them again. Returns false and changes nothing if the
-    /// user cannot allow writes.
+    /// Allows writes for the duration `lasting`; zero forbids them again. If the context is not protected, changes
+    /// nothing and returns false.
     pub fn arm(&self, lasting: Duration) -> bool {
         let Some(lifted) = &self.lifted else {
             return false;
@@ -145,7 +147,7 @@ impl WriteGuard {
         true
     }
 
-    /// Returns the reason if writes are refused now. None if writes are allowed now.
+    /// Returns the reason for which the guard refuses writes now. None if it allows them now.
     fn refuses(&self) -> Option<&str> {
         let why = self.why.as_deref()?;
         let lifted = self.lifted.as_ref();
@@ -157,8 +159,7 @@ impl WriteGuard {
     }
 }
 
-/// The service with the read-only guard: sends only reads while the guard refuses writes, otherwise all
-/// requests.
+/// The layer of the client with the read-only guard. While the guard refuses writes, the layer sends only reads.
 #[derive(Clone)]
 pub(super) struct ReadOnly<S> {
     pub(super) bars: WriteGuard,
@@ -231,7 +232,7 @@ mod tests {
     const STOP: bool = false;
 
     const CASES: &[(&str, &str, bool)] = &[
-        // Reads of objects, lists, watches, logs.
+        // The guard sends reads of objects, lists, watches and logs.
         ("GET", "/api/v1/namespaces/shop/configmaps", PASS),
         ("GET", "/api/v1/namespaces/shop/configmaps/flags", PASS),
         ("HEAD", "/api/v1/namespaces/shop/configmaps/flags", PASS),
@@ -257,18 +258,18 @@ mod tests {
             "/apis/apps/v1/namespaces/shop/deployments/cart/scale",
             PASS,
         ),
-        // Discovery documents and health checks.
+        // The guard sends requests for discovery documents and health checks.
         ("GET", "/", PASS),
         ("GET", "/version", PASS),
         ("GET", "/apis", PASS),
         ("GET", "/apis/apps/v1", PASS),
         ("GET", "/openapi/v3/apis/apps/v1", PASS),
         ("GET", "/readyz", PASS),
-        // Objects that have the name of a dangerous subresource.
+        // The guard sends requests for objects that only have the name of a dangerous subresource.
         ("GET", "/api/v1/namespaces/shop/pods/exec", PASS),
         ("GET", "/api/v1/namespaces/proxy", PASS),
         ("GET", "/api/v1/namespaces/exec/configmaps/attach", PASS),
-        // Reviews about the user's own identity and permissions.
+        // The guard sends reviews about the user's own identity and permissions.
         (
             "POST",
             "/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -289,7 +290,7 @@ mod tests {
             "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
             PASS,
         ),
-        // Reviews of other users, and paths that look like reviews.
+        // The guard refuses reviews of other users, and paths that look like reviews.
         ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", STOP),
         (
             "POST",
@@ -331,7 +332,7 @@ mod tests {
             "/apis/authentication.k8s.io/v1/selfsubjectreviews",
             STOP,
         ),
-        // Writes, with any query.
+        // The guard refuses writes, whatever their query is.
         ("POST", "/api/v1/namespaces/shop/configmaps", STOP),
         ("PUT", "/api/v1/namespaces/shop/configmaps/flags", STOP),
         ("PATCH", "/api/v1/namespaces/shop/configmaps/flags", STOP),
@@ -360,7 +361,7 @@ mod tests {
             STOP,
         ),
         ("PUT", "/api/v1/namespaces/shop/finalize", STOP),
-        // Dangerous subresources.
+        // The guard refuses requests for dangerous subresources.
         ("GET", "/api/v1/namespaces/shop/pods/web/exec", STOP),
         ("POST", "/api/v1/namespaces/shop/pods/web/exec", STOP),
         ("GET", "/api/v1/namespaces/shop/pods/web/attach", STOP),
@@ -383,7 +384,7 @@ mod tests {
             "/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachineinstances/vm/portforward",
             STOP,
         ),
-        // Dangerous paths that become recognisable only after decoding or normalisation.
+        // The guard refuses dangerous paths that a server recognises only after decoding or normalisation.
         ("GET", "/api/v1/namespaces/shop/pods/web/%65xec", STOP),
         ("GET", "/api/v1/namespaces/shop/pods/web/log/../exec", STOP),
         ("GET", "/api/v1/namespaces/shop/pods/web%2Fexec", STOP),
@@ -395,7 +396,7 @@ mod tests {
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/../../x",
             STOP,
         ),
-        // Methods that are never a read.
+        // The guard refuses methods that are never a read.
         ("CONNECT", "/api/v1/namespaces/shop/pods/web", STOP),
         ("TRACE", "/api/v1/namespaces/shop/pods/web", STOP),
         ("APPLY", "/api/v1/namespaces/shop/pods/web", STOP),
@@ -421,8 +422,8 @@ mod tests {
         let minute = Duration::from_secs(60);
         let never = WriteGuard::fixed(Some("--readonly was given".to_owned()));
         let protected = || WriteGuard::protected("it is protected".to_owned());
-        // Each row: the guard, the duration for which writes are allowed, the time that passes, and whether a
-        // write is sent.
+        // Each row contains: the guard, the duration for which the user allows writes, the time that passes, and
+        // whether the guard then sends a write.
         for (bars, armed, later, passes) in [
             (WriteGuard::default(), None, Duration::ZERO, PASS),
             (WriteGuard::fixed(None), None, Duration::ZERO, PASS),
@@ -436,7 +437,7 @@ mod tests {
             (protected(), Some(Duration::ZERO), Duration::ZERO, STOP),
             (protected(), Some(Duration::MAX), Duration::ZERO, STOP),
         ] {
-            // A clone shares the state of the guard.
+            // The writes are allowed on a clone, because clones share the state of the guard.
             let armable = armed.map(|lasting| bars.clone().arm(lasting));
             assert!(armable.is_none_or(|can| can == bars.is_protected()));
             tokio::time::advance(later).await;

@@ -1,4 +1,4 @@
-//! A git work tree as a target, and the live state of the cluster next to it.
+//! A git work tree as a target, and the cluster that reports the live state of its ReleasePins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,52 +20,52 @@ use crate::api::ReleasePin;
 use crate::git::{GitError, State};
 use crate::gitops::tree::{self, Layout, LeftOutPin, Synced, Tree, TreeError, TreeOptions};
 
-/// A work tree that is the target of a connection. Commits need its files in addition to the client.
+/// The git work tree that is the target of a connection.
 #[derive(Clone)]
 pub struct Repository {
     /// The files of the work tree, and the objects in them.
     pub tree: Arc<Tree>,
     served: Embedded,
-    /// The client of the cluster next to the work tree. None if there is no such cluster.
+    /// The client of the cluster that reports the live state of the work tree's ReleasePins. None if the user named
+    /// no such cluster.
     pub beside: Option<Client>,
-    /// The branch that receives the commits. None for the checked-out branch.
+    /// The branch that receives bowline's commits. None for the checked-out branch.
     pub branch: Option<String>,
-    /// Whether commits are pushed.
+    /// Whether bowline pushes its commits.
     pub push: bool,
-    /// The remote to which commits are pushed. None for the remote of the branch.
+    /// The git remote to which bowline pushes commits. None for the remote of the branch.
     pub remote: Option<String>,
-    /// The reason why the state of the cluster next to the work tree is unknown or stale; None if the state
-    /// is current.
+    /// The reason why the live state from the cluster is unknown or stale; None if it is current.
     trouble: Trouble,
 }
 
-/// The objects that a connection cannot serve although they may exist.
+/// The objects of a repository that bowline cannot show, although they may exist.
 #[derive(Clone, Debug, Default)]
 pub struct LeftOut {
-    /// The ReleasePins whose files are not checked out, or that cannot be read.
+    /// The ReleasePins whose files are not checked out or cannot be read.
     pub pins: Vec<LeftOutPin>,
     /// The names of the releases whose files are not checked out.
     pub releases: BTreeSet<String>,
-    /// Whether a file may have ReleasePins whose names are not known.
+    /// Whether a file that bowline cannot read may contain ReleasePins whose names bowline does not know.
     pub may_hide_pins: bool,
 }
 
-/// The reason why bowline cannot follow the rollout of a change.
+/// The reason why bowline cannot wait for the rollout of a change.
 #[derive(Debug, thiserror::Error)]
 pub enum NotFollowed {
-    /// No cluster reports the state of the rollouts.
+    /// The user named no cluster, which would report the state of the rollout.
     #[error("--wait needs a cluster: a repository does not know the state of a rollout")]
     NoCluster,
-    /// The change is committed to a branch that is not checked out.
+    /// The commit with the change is on a branch that is not checked out. Contains the branch.
     #[error("--wait cannot follow a commit on branch {0}: the cluster gets it only after a merge")]
     OtherBranch(String),
-    /// Git failed.
+    /// A git command failed.
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
 impl NotFollowed {
-    /// Returns the next steps, one per alternative.
+    /// Returns the next steps for the user, one per alternative; empty if there are none.
     pub fn hints(&self) -> &'static [&'static str] {
         match self {
             Self::NoCluster => &["add --context NAME to name the cluster of this repository"],
@@ -79,7 +79,7 @@ impl NotFollowed {
 }
 
 impl Connection {
-    /// Returns an error if bowline cannot follow the rollout of a change.
+    /// Returns an error if bowline cannot wait for the rollout of a change.
     pub fn check_follows(&self) -> Result<(), NotFollowed> {
         let Some(repository) = &self.repository else {
             return Ok(());
@@ -95,7 +95,8 @@ impl Connection {
         }
     }
 
-    /// Returns the objects that the connection cannot serve; a server serves all.
+    /// Returns the objects that the connection cannot show although they may exist. For a cluster or a store, this is
+    /// empty.
     pub fn left_out(&self) -> LeftOut {
         let repository = self.repository.as_ref();
         let left_out = repository.map(|repository| LeftOut {
@@ -110,24 +111,24 @@ impl Connection {
 pub(super) type Trouble = Arc<Mutex<Option<String>>>;
 
 impl Repository {
-    /// Reads the changed files again, and updates the objects that the client returns.
+    /// Reads the changed files again, so that the client returns their current objects.
     pub async fn sync(&self) -> Result<Synced, TreeError> {
         self.tree.sync(&self.served).await
     }
 
-    /// Reads all files and the whole log, unless this was already done.
+    /// Reads all files and the whole git log, unless this was already done.
     pub async fn whole(&self) -> Result<(), TreeError> {
         self.tree.whole(&self.served).await
     }
 
-    /// Returns the state of the work tree: its branch, how far it is ahead and behind, its changed files.
-    /// Runs git and blocks.
+    /// Returns the state of the work tree: its branch, its upstream, its changed files. This blocks, because it runs
+    /// git.
     pub fn state(&self) -> Result<State, GitError> {
         self.tree.work().state()
     }
 
-    /// Returns a message about the point at which the log of a shallow clone ends. None if the log is
-    /// complete.
+    /// Returns a message about the commit at which the history of a shallow clone ends. None if the clone has the
+    /// whole history.
     pub fn shallow_history(&self) -> Option<String> {
         let ends = self.tree.work().shallow()?;
         let short: Vec<&str> = ends.lines().filter_map(|id| id.get(..12)).collect();
@@ -139,13 +140,13 @@ impl Repository {
         })
     }
 
-    /// Returns why the state of the cluster next to the work tree is unknown or stale. `None` if the state is
-    /// current or there is no cluster.
+    /// Returns why the live state from the cluster is unknown or stale. None if the state is current, or if the user
+    /// named no cluster.
     pub fn cluster_trouble(&self) -> Option<String> {
         locked(&self.trouble).clone()
     }
 
-    /// Starts the tasks that follow the changes of the files and of the cluster next to the work tree.
+    /// Starts the tasks that watch the files of the work tree, and the cluster that reports the live state.
     fn follow(&self, context: Option<&str>) {
         self.tree.follow(&self.served);
         if let Some(cluster) = &self.beside {
@@ -156,7 +157,7 @@ impl Repository {
     }
 }
 
-/// Opens a work tree. Also connects to the cluster next to it if the options name one.
+/// Opens a work tree as a target. Also connects to the cluster that reports the live state, if the options name one.
 pub(super) async fn open(
     directory: &Path,
     options: &Options,
@@ -244,11 +245,11 @@ pub(super) fn locked(trouble: &Trouble) -> MutexGuard<'_, Option<String>> {
     trouble.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The time between two discovery requests while the cluster does not serve bowline's kinds.
+/// The pause between two discovery requests to a cluster that does not have bowline's kinds.
 const ABSENT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Copies each change of a ReleasePin's status from a cluster. While the cluster does not serve the kind
-/// ReleasePin, it counts as a cluster without ReleasePins.
+/// Copies the status of each ReleasePin from the cluster to the objects of the work tree, whenever it changes. While
+/// the cluster does not have the kind ReleasePin, it is treated as a cluster without ReleasePins.
 pub(super) async fn mirror(
     cluster: Client,
     context: String,
@@ -259,7 +260,7 @@ pub(super) async fn mirror(
     loop {
         let wanted = kind::<ReleasePin>();
         let discovery = Discovery::ask(&cluster, std::slice::from_ref(&wanted)).await;
-        // If discovery fails, the following watch reports the error.
+        // If discovery failed, the watch is started anyway, because it reports the error.
         if discovery.serves(&wanted) != Some(false) {
             watch(&cluster, &served, &tree, &trouble).await;
         }
@@ -274,8 +275,8 @@ pub(super) async fn mirror(
     }
 }
 
-/// Copies each change of a ReleasePin's status from a cluster. Returns when the cluster does not serve the
-/// kind.
+/// Copies the status of each ReleasePin from the cluster, whenever it changes. Returns when the cluster no longer has
+/// the kind ReleasePin.
 async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &Trouble) {
     let namespace = tree.namespace();
     let pins: Api<ReleasePin> = Api::namespaced(cluster.clone(), &namespace);
@@ -285,7 +286,7 @@ async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &
     let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         match event {
-            // The objects of the earlier list stay until the new list is complete.
+            // The watch begins a new list. The objects of the last complete list stay until the new list is complete.
             Ok(watcher::Event::Init) => {
                 new.clear();
                 continue;

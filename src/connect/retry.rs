@@ -1,7 +1,7 @@
 //! Retries reads while the server is too busy.
 //!
-//! This module never retries a write. If it is unknown whether a write took effect, only the engine can
-//! decide whether a retry is safe, because it writes the id of the operation into the object.
+//! Writes are never retried here, because it may be unknown whether a write took effect. Only the engine can retry a
+//! write safely, because it writes the id of the operation into the object.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kube::client::retry::RetryPolicy;
 use tower::BoxError;
 use tower::retry::Policy;
 
-/// The retry policy: reads are repeated after the answers 429, 503 and 504.
+/// The retry policy: a read is repeated if the server answers 429, 503 or 504.
 #[derive(Clone)]
 pub(super) struct ReadsOnly(RetryPolicy);
 

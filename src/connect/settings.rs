@@ -1,5 +1,6 @@
-//! Checks the settings of a cluster before the client library uses them. The library panics on an address
-//! without a scheme, and on a token that is not valid in a header.
+//! Checks the settings of a cluster in the kubeconfig before the client library uses them. The check is necessary
+//! because the client library panics on an address without a scheme, and on a token that is not valid in an HTTP
+//! header.
 
 use http::header::HeaderValue;
 use kube::config::{AuthInfo, Kubeconfig};
@@ -7,16 +8,17 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::text;
 
-/// A setting that cannot be used. The messages contain no passwords and no tokens.
+/// A setting of a cluster or user in the kubeconfig that cannot be used. The messages contain no passwords and no
+/// tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSetting {
-    /// The address of the server is not an address with http or https.
+    /// The address of the server does not begin with http or https. Contains the address.
     #[error("the server {0:?} is not an address")]
     Server(String),
-    /// The address of the proxy is not an address with http or https.
+    /// The address of the proxy does not begin with http or https. Contains the address.
     #[error("the proxy {0:?} is not an address of an http or https proxy")]
     Proxy(String),
-    /// The token contains a line break or another character that is not valid in a header.
+    /// The token contains a line break or another character that is not valid in an HTTP header.
     #[error("the token has a line break or another character that no header can have")]
     Token,
     /// The file that contains the token cannot be read.
@@ -24,15 +26,17 @@ pub enum BadSetting {
     TokenFile {
         /// The path of the token file.
         file: String,
-        /// The error of the file system.
+        /// The error of the operating system for the token file.
         why: String,
     },
-    /// The user, the uid or a group to impersonate contains a character that is not valid in a header.
+    /// The name, the uid or a group of the user to impersonate contains a character that is not valid in an HTTP
+    /// header.
     #[error(
         "the user to impersonate has a line break or another character that no header can have"
     )]
     Impersonated,
-    /// The kubeconfig uses this authentication provider, which kubectl no longer supports.
+    /// The kubeconfig uses an authentication provider that kubectl no longer supports. Contains the name of the
+    /// provider.
     #[error("the auth-provider {0} is not supported: kubectl has removed it")]
     Provider(String),
 }
@@ -58,7 +62,7 @@ impl BadSetting {
     }
 }
 
-/// Formats the address of a server for messages, without credentials.
+/// Formats the address of a server for messages, without the credentials in it.
 pub(super) fn shown(address: &str) -> String {
     text::address(address, |authority| {
         let port = authority.rsplit_once(':').map(|(_, port)| port);
@@ -66,7 +70,7 @@ pub(super) fn shown(address: &str) -> String {
     })
 }
 
-/// Returns the address of a context's server from the kubeconfig, without credentials.
+/// Returns the address of the server of a context for messages, without the credentials in it.
 pub(super) fn server(kubeconfig: &Kubeconfig, context: &str) -> String {
     let context = kubeconfig.contexts.iter().find(|it| it.name == context);
     let cluster = context.and_then(|it| Some(&it.context.as_ref()?.cluster));
@@ -78,7 +82,7 @@ pub(super) fn server(kubeconfig: &Kubeconfig, context: &str) -> String {
     shown(&server.unwrap_or_default())
 }
 
-/// Checks the settings of a cluster. Like kubectl, removes white space around tokens.
+/// Checks the settings of a cluster. Removes white space around the token, as kubectl does.
 pub(super) fn check(config: &mut kube::Config) -> Result<(), BadSetting> {
     let is_web = |address: &http::Uri| {
         matches!(address.scheme_str(), Some("http" | "https")) && address.host().is_some()
@@ -95,7 +99,7 @@ pub(super) fn check(config: &mut kube::Config) -> Result<(), BadSetting> {
 fn check_user(user: &mut AuthInfo) -> Result<(), BadSetting> {
     if let Some(provider) = user.auth_provider.take() {
         let token = provider.config.get("id-token");
-        // oidc is the only provider that kubectl still supports.
+        // Of the authentication providers, kubectl still supports only oidc.
         let Some(token) = token.filter(|_| provider.name == "oidc") else {
             return Err(BadSetting::Provider(provider.name));
         };
@@ -111,8 +115,8 @@ fn check_user(user: &mut AuthInfo) -> Result<(), BadSetting> {
             why: error.to_string(),
         })?;
         let plain = one_line(&token)?;
-        // The library reads the file again when the token changes, but keeps a line break at its end. A token
-        // with white space around it is therefore read only once, here.
+        // The client library would read the token file again when it changes, but would keep a line break at its end.
+        // So a token with white space around it is read only once, here.
         if plain.expose_secret() != token {
             user.token = Some(plain);
         }
@@ -125,7 +129,7 @@ fn check_user(user: &mut AuthInfo) -> Result<(), BadSetting> {
     }
 }
 
-/// Removes the white space around a token. Fails if the token is not valid in a header.
+/// Removes the white space around a token. Fails if the token is not valid in an HTTP header.
 fn one_line(token: &str) -> Result<SecretString, BadSetting> {
     let token = token.trim();
     match HeaderValue::from_str(token) {
@@ -134,7 +138,7 @@ fn one_line(token: &str) -> Result<SecretString, BadSetting> {
     }
 }
 
-/// Returns whether the output of a credential plugin contains a token that is not valid in a header.
+/// Returns whether the output of a credential plugin contains a token that is not valid in an HTTP header.
 pub(super) fn has_bad_token(output: &str) -> bool {
     let read = bounded_yaml::documents("the output", output).unwrap_or_default();
     let mut tokens = read

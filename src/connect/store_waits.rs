@@ -1,4 +1,4 @@
-//! Reports that a request waits for an embedded store, because another process has locked the store.
+//! Tells the user when a request waits for an embedded store that another process has locked.
 
 use std::path::{Path, PathBuf};
 
@@ -6,16 +6,16 @@ use tokio::sync::watch;
 
 use crate::text;
 
-/// Receives each wait for a lock of an embedded store that takes longer than a second.
+/// The receiver of long waits: more than a second for a lock of an embedded store.
 pub struct StoreWaits(watch::Receiver<Option<PathBuf>>);
 
 impl StoreWaits {
-    /// Receives the waits from now on.
+    /// Starts to receive long waits. Earlier waits are not received.
     pub fn receive() -> Self {
         Self(kube_embedded::long_waits())
     }
 
-    /// Waits for the next long wait, and returns a line for the user.
+    /// Waits until a request has to wait long for a store, and returns a message for the user.
     pub async fn next(&mut self) -> String {
         loop {
             if self.0.changed().await.is_err() {

@@ -13,7 +13,7 @@ use super::*;
 type Answer = Response<http_body_util::combinators::UnsyncBoxBody<Bytes, BoxError>>;
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// Returns a backend that records each request and answers with `answer`.
+/// Returns a backend that records each request and sends `answer` for it.
 fn backend(
     seen: &Seen,
     answer: impl Fn() -> futures::future::BoxFuture<'static, Answer> + Clone + Send + 'static,
@@ -45,7 +45,7 @@ fn map() -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": "flags"}})).unwrap()
 }
 
-/// Sends one request for each kind of write, and returns the errors.
+/// Sends one request of each kind of write to `client`, and returns the errors.
 async fn write_in_every_way(client: &kube::Client) -> Vec<kube::Error> {
     let api = flags(client);
     let (post, dry) = (
@@ -156,7 +156,7 @@ async fn a_silent_server_is_given_up() {
     assert!(error.to_string().contains("no answer within 3s"), "{error}");
     assert_eq!(seen.lock().unwrap().len(), 1);
 
-    // A watch also fails if the server does not send the head of its answer.
+    // A watch has a deadline until the server sends the head of its answer.
     let watch = flags(&client).watch(&WatchParams::default(), "0").await;
     assert!(watch.is_err());
     assert_eq!(start.elapsed().as_secs(), 6);
@@ -305,7 +305,7 @@ fn the_target_is_what_flags_and_environment_say() {
     assert_eq!(chosen(&flags, &bare), "context one");
 }
 
-/// Starts a server that records each request and answers it with 503.
+/// Starts a server that records each request and answers 503.
 async fn busy_server() -> (std::net::SocketAddr, Seen) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -454,7 +454,7 @@ async fn kinds_that_discovery_does_not_list_are_named_with_the_two_next_steps() 
                 "ReleasePin, Release (openchoreo.dev/v1alpha1), AuditEntry (bowline.dev/v1alpha1)",
             ),
         ),
-        // The server refuses discovery to this user, so the kinds may exist.
+        // The server may have the kinds, because it only denies this user the discovery documents.
         (denied, None),
     ] {
         let backend = tower::service_fn(move |request: Request<Body>| async move {
@@ -482,7 +482,7 @@ async fn kinds_that_discovery_does_not_list_are_named_with_the_two_next_steps() 
         let hints = error.hints();
         assert!(hints[0].ends_with("bowline install --context one"));
         assert!(hints[1].ends_with("bowline status -A --context one"));
-        // An embedded store has all kinds, so it gets no discovery request.
+        // An embedded store gets no discovery request, because it has all kinds.
         let file = "store.db".into();
         let own = Connection::of(client, Target::Embedded { file }, "shop");
         own.require(&wanted).await.unwrap();
@@ -519,7 +519,7 @@ async fn a_data_plane_without_its_kubeconfig_names_the_secret() {
     assert!(error.to_string().contains("context one"), "{error}");
     let hints = error.hints();
     assert!(hints[0].contains("Secret bowline-kubeconfig"), "{hints:?}");
-    // Once the Secret exists, its kubeconfig is used.
+    // The file exists now, as after the creation of its Secret, so the client can be created.
     std::fs::write(&file, ONE).unwrap();
     assert!(planes.client(second).await.is_ok());
 }
@@ -572,7 +572,7 @@ async fn the_cluster_beside_a_repository_is_asked_for_its_kinds_before_a_watch()
         tree,
         trouble.clone(),
     ));
-    // While the kind is missing, bowline sends only discovery requests.
+    // While the cluster does not have the kind, bowline sends only discovery requests.
     for _ in 0..2 {
         let path = requests.recv().await.unwrap();
         assert_eq!(path, "/apis/openchoreo.dev/v1alpha1");
@@ -580,7 +580,7 @@ async fn the_cluster_beside_a_repository_is_asked_for_its_kinds_before_a_watch()
     let said = locked(&trouble).clone();
     let words = "context one does not have the kinds ReleasePin (openchoreo.dev/v1alpha1): bowline is not installed there";
     assert_eq!(said.as_deref(), Some(words));
-    // After the kind is installed, the watch begins.
+    // The watch begins after the kind is installed.
     installed.store(true, std::sync::atomic::Ordering::SeqCst);
     while requests.recv().await.unwrap() == "/apis/openchoreo.dev/v1alpha1" {}
     mirroring.abort();

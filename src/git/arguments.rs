@@ -1,8 +1,9 @@
-//! Builds the arguments of git commands. All git commands of bowline use this module.
+//! Builds the arguments of git commands, so that git cannot read a value as an option. All git commands of bowline
+//! use this module.
 //!
-//! A flag is a constant in this program, so its type is `&'static str`. Every other text is a value: the name
-//! of a remote, a revision, a path, a message. A value is attached to its flag, or comes after
-//! `--end-of-options`, or is a path after `--`. So git cannot read a value as an option.
+//! A flag is a constant in this program, so its type is `&'static str`. Every other text is a value: the name of a
+//! remote, a revision, a path, a commit message. Each value is attached to its flag, or comes after
+//! `--end-of-options`, or is a path after `--`.
 
 use std::ffi::{OsStr, OsString};
 
@@ -40,8 +41,8 @@ impl Arguments {
         self.command
     }
 
-    /// Overrides a setting of the user's configuration for this command: `name=value`. Hooks of the command
-    /// use it too.
+    /// Adds `-c name=value`, which overrides a setting of the user's configuration for this git command and for the
+    /// hooks that it runs.
     pub(crate) fn setting(mut self, setting: &'static str) -> Self {
         self.settings.push(setting);
         self
@@ -61,8 +62,8 @@ impl Arguments {
         self
     }
 
-    /// Adds a short flag with its value, as two arguments. git always reads the second argument as the value,
-    /// even if it begins with `-`.
+    /// Adds a short flag with its value, as two arguments. This is safe even for a value that begins with `-`,
+    /// because git always reads the argument after such a flag as its value.
     pub(crate) fn short(mut self, flag: &'static str, value: impl AsRef<OsStr>) -> Self {
         self.flags.push(flag.into());
         self.flags.push(value.as_ref().to_owned());
@@ -75,21 +76,22 @@ impl Arguments {
         self
     }
 
-    /// Adds paths, relative to the root of the work tree. git interprets no special characters in them.
+    /// Adds paths, relative to the root of the work tree. git takes each path literally: `*` and other special
+    /// characters in it have no effect.
     pub(crate) fn paths<'p>(mut self, paths: impl IntoIterator<Item = &'p str>) -> Self {
         let paths = paths.into_iter().map(literal);
         self.paths.get_or_insert_default().extend(paths);
         self
     }
 
-    /// Adds a value after `--`, for a command that passes the value to a hook.
+    /// Adds `--` and a value after it, for a git command that passes the value to a hook.
     pub(crate) fn behind_dashes(mut self, value: impl AsRef<OsStr>) -> Self {
         self.flags.push("--".into());
         self.flags.push(value.as_ref().to_owned());
         self
     }
 
-    /// Restricts the command to the files in the directory in which git runs.
+    /// Restricts the git command to the files below the directory in which git runs.
     pub(crate) fn below(mut self) -> Self {
         self.paths.get_or_insert_default().push(".".to_owned());
         self
@@ -136,11 +138,11 @@ fn literal(path: &str) -> String {
     format!(":(literal){path}")
 }
 
-/// Returns paths in the format of `--pathspec-from-file`, separated by NUL characters. git interprets no
-/// special characters in them.
+/// Returns paths in the format of `--pathspec-from-file`, separated by NUL characters. git takes each path literally:
+/// `*` and other special characters in it have no effect.
 ///
-/// An environment variable could switch off special characters for all paths. But hooks would inherit the
-/// variable, and the patterns in their commands would no longer match.
+/// An environment variable could switch off special characters for all paths of git. It is not used, because hooks
+/// inherit it, and then the patterns in their own git commands do not match.
 pub(super) fn pathspecs<'p>(paths: impl IntoIterator<Item = &'p str>) -> Vec<u8> {
     let paths = paths.into_iter().map(literal);
     paths.collect::<Vec<String>>().join("\0").into_bytes()
@@ -153,7 +155,7 @@ pub(super) fn is_object_id(text: &str) -> bool {
 }
 
 /// Returns whether a text is a valid branch name, by the rules of `git check-ref-format --branch`. `HEAD` and
-/// `refs/heads/main` refer to a branch, but are no branch names.
+/// `refs/heads/main` are not valid, although git accepts them where it needs a revision.
 pub(super) fn is_branch_name(name: &str) -> bool {
     let bad = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
@@ -167,10 +169,10 @@ pub(super) fn is_branch_name(name: &str) -> bool {
         && name.split('/').all(part)
 }
 
-/// The reason why a text is no address of a repository that bowline passes to git.
+/// The reason why bowline does not accept a text as the address of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAddress {
-    /// The text is a single word, so it looks like the name of a remote.
+    /// The text is a single word, so the user probably meant the name of a remote.
     #[error("no remote has this name")]
     Word,
     /// git or ssh would read the text as an option.
@@ -179,13 +181,14 @@ pub enum NoAddress {
     /// The text contains a line break or another control character.
     #[error("it has a control character")]
     Control,
-    /// git would run a program that the text names.
+    /// git would run a program whose name is in the text.
     #[error("only https, http, ssh, git and file addresses are allowed")]
     Transport,
 }
 
-/// Checks an address of a repository, which a user gave instead of the name of a remote. `ext::COMMAND` would
-/// run a command, and `NAME::...` and `NAME://...` would run the program `git-remote-NAME`.
+/// Checks the address of a repository that a user gave instead of the name of a remote. Refuses an address that makes
+/// git run a program: `ext::COMMAND` runs the command, and `NAME::...` and `NAME://...` run the program
+/// `git-remote-NAME`.
 pub(super) fn check_address(text: &str) -> Result<(), NoAddress> {
     if text.starts_with('-') {
         return Err(NoAddress::Option);
@@ -200,20 +203,21 @@ pub(super) fn check_address(text: &str) -> Result<(), NoAddress> {
     }
     let host = match text.split_once("://") {
         Some((scheme, rest)) if scheme.chars().all(of_scheme) => {
-            // git compares the schemes exactly: `FILE://` would run the program `git-remote-FILE`.
+            // Upper and lower case matter: for `FILE://`, git would run the program `git-remote-FILE`.
             let known = ["https", "http", "ssh", "git", "file", "git+ssh", "ssh+git"];
             if !known.contains(&scheme) {
                 return Err(NoAddress::Transport);
             }
             rest.split('/').next().unwrap_or_default()
         }
-        // A text without these characters is no address; `user@host:path` is one.
+        // Every address has one of these characters, for example `:` in `user@host:path`, or is `.` or `..`.
         _ if !text.contains(['/', ':', '\\']) && !matches!(text, "." | "..") => {
             return Err(NoAddress::Word);
         }
         _ => text.split([':', '/']).next().unwrap_or_default(),
     };
-    // The text before `@` is a user name, which ssh could read as an option.
+    // The text before `@` is a user name. bowline refuses one that begins with `-`, because ssh could read it as an
+    // option.
     match host.split('@').any(|part| part.starts_with('-')) {
         true => Err(NoAddress::Option),
         false => Ok(()),

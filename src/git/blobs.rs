@@ -1,5 +1,4 @@
-//! Reads the contents of files in commits, one at a time and each up to a size limit. So neither a large file
-//! nor many files need much memory.
+//! Reads the contents of files in commits, one file at a time and each only up to a size limit, to save memory.
 
 use super::arguments::Arguments;
 use super::{GitError, WorkTree, complaint};
@@ -9,19 +8,19 @@ use super::{GitError, WorkTree, complaint};
 pub struct BlobLimits<'w> {
     /// The largest size of a blob in bytes.
     pub bytes: usize,
-    /// The words to search for in a blob that is too large.
+    /// The words to search for in a blob that is larger than `bytes`.
     pub words: &'w [&'w str],
 }
 
 /// The result of reading a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blob {
-    /// The repository has no blob with this name.
+    /// The repository has no blob with the requested id or path.
     Missing,
     /// The blob is larger than the limit.
     TooLarge {
         size: usize,
-        /// Whether the blob contains one of the words in [`BlobLimits::words`].
+        /// Whether the too large blob contains one of the words in [`BlobLimits::words`].
         has_word: bool,
     },
     /// The content of the blob.
@@ -37,7 +36,7 @@ impl Blob {
         }
     }
 
-    /// Returns whether the blob is too large and contains one of the words.
+    /// Returns whether the blob is too large and contains one of the words in [`BlobLimits::words`].
     pub fn is_unread_with_word(&self) -> bool {
         matches!(self, Self::TooLarge { has_word: true, .. })
     }
@@ -60,15 +59,15 @@ impl WorkTree {
         Ok(blob.whole())
     }
 
-    /// Returns whether a commit has a file at a path.
+    /// Returns whether a commit contains a file with this path.
     pub fn has_file(&self, revision: &str, path: &str) -> Result<bool, GitError> {
         let question = Arguments::plain("cat-file", ["-e"]).operand(format!("{revision}:{path}"));
         let output = self.output(&self.root, &question, &[], b"")?;
         Ok(output.status.success())
     }
 
-    /// Reads a few blobs by id or by `REVISION:PATH`. A result is None if the blob does not exist or is
-    /// larger than `limit` bytes.
+    /// Reads a few blobs by id or by `REVISION:PATH`, and returns them in the order of `names`. None stands for a
+    /// blob that does not exist or is larger than `limit` bytes.
     pub fn blobs(&self, names: &[String], limit: usize) -> Result<Vec<Option<Vec<u8>>>, GitError> {
         let limits = BlobLimits {
             bytes: limit,
@@ -83,15 +82,15 @@ impl WorkTree {
         Ok(found)
     }
 
-    /// Reads many blobs by id or by `REVISION:PATH`. Passes each blob to the caller with its index in
-    /// `names`, in the order of `names`. Only one blob is in memory at a time.
+    /// Reads many blobs by id or by `REVISION:PATH`, with only one blob in memory at a time. Calls `take` for each
+    /// blob in the order of `names`, with the index of the name.
     pub fn each_blob(
         &self,
         names: &[String],
         limits: BlobLimits<'_>,
         take: &mut dyn FnMut(usize, Blob),
     ) -> Result<(), GitError> {
-        // git reads one name per line, so a name with a line break needs its own call.
+        // git reads one name per line. A name that contains a line break is therefore read with a separate call.
         let mut begin = 0;
         for some in names.chunk_by(|one, other| !one.contains('\n') && !other.contains('\n')) {
             match some {
@@ -145,13 +144,13 @@ impl WorkTree {
     }
 }
 
-/// The part of a blob that is in memory: the whole content, or only the end if the blob is too large.
+/// The part of a blob that is in memory: the whole blob, or only its end if the blob is too large.
 struct Content<'w> {
     limits: BlobLimits<'w>,
     size: usize,
     has_word: bool,
-    /// The content of the blob. If the blob is too large: the end of the last piece, to find words that cross
-    /// the border of two pieces.
+    /// The bytes of the blob that were read. For a too large blob only the last bytes, so that a word that starts in
+    /// one piece and ends in the next is found.
     bytes: Vec<u8>,
 }
 
@@ -177,7 +176,7 @@ impl<'w> Content<'w> {
         let mut words = self.limits.words.iter();
         self.has_word |=
             words.any(|word| memchr::memmem::find(&self.bytes, word.as_bytes()).is_some());
-        // A word may start in one piece and end in the next.
+        // The last bytes are kept, because a word may start in this piece and end in the next.
         let longest = self.limits.words.iter().map(|word| word.len()).max();
         let kept = longest.unwrap_or_default().saturating_sub(1);
         let done = self.bytes.len().saturating_sub(kept);
@@ -195,24 +194,23 @@ impl<'w> Content<'w> {
     }
 }
 
-/// Parses the output of `cat-file --batch`. For a blob, it is `ID blob SIZE`, a line break, the content, a
-/// line break. For a missing object, it is one line. For a commit or a tree, the content follows as for a
-/// blob.
+/// Parses the output of `git cat-file --batch`. For a blob, the output is `ID blob SIZE`, a line break, the bytes of
+/// the blob, and a line break; for commits and trees accordingly. For a missing object, the output is one line.
 struct Batch<'w> {
     limits: BlobLimits<'w>,
-    /// The number of objects that were parsed.
+    /// The number of objects that were parsed so far.
     count: usize,
     state: Expected<'w>,
     is_broken: bool,
 }
 
 enum Expected<'w> {
-    /// The next bytes belong to a header line. Contains its beginning.
+    /// The next bytes belong to a header line. Contains the part of the line that was already read.
     Header(Vec<u8>),
-    /// The next bytes belong to a content. Contains the number of missing bytes, and None if the object is no
-    /// blob.
+    /// The next bytes belong to an object. Contains the number of its bytes that were not read yet, and the content;
+    /// None if the object is not a blob.
     Content(usize, Option<Content<'w>>),
-    /// The next byte is the line break after a content.
+    /// The next byte is the line break after an object.
     LineBreak,
 }
 
@@ -262,7 +260,7 @@ impl<'w> Batch<'w> {
         }
     }
 
-    /// Parses a header line.
+    /// Parses a header line of `git cat-file --batch`.
     fn begin(&mut self, line: &str, take: &mut dyn FnMut(usize, Blob)) {
         let mut words = line.rsplitn(3, ' ');
         let (size, kind) = (words.next(), words.next());

@@ -1,8 +1,9 @@
 //! Edits files and commits the edits, on the checked out branch or on another branch.
 //!
-//! On the checked out branch, bowline edits the files and runs `git commit --only` on them. So hooks run as
-//! usual, commits are signed as configured, and other files that the user has staged stay staged.
-//! [`super::elsewhere`] commits to another branch. [`super::read_back`] checks what hooks did to the commit.
+//! On the checked out branch, bowline edits the files and runs `git commit --only` on them. With this command, hooks
+//! run as usual, git signs the commit if the user has configured it, and other files that the user has staged stay
+//! staged. [`super::elsewhere`] commits to another branch. [`super::read_back`] checks whether hooks changed the
+//! commit.
 
 mod error;
 mod note;
@@ -20,19 +21,19 @@ pub use error::CommitError;
 pub(super) use error::words;
 pub use note::CommitNote;
 
-/// The edit of one file.
+/// The edit of one file: its content before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEdit {
-    /// The path from the root of the work tree, with `/` as separator.
+    /// The path of the file, relative to the root of the work tree, with `/` as separator.
     pub path: String,
-    /// The content of the file at plan time; None if the file did not exist.
+    /// The content of the file when the plan was made; None if the file did not exist.
     pub before: Option<Vec<u8>>,
-    /// The new content; None deletes the file.
+    /// The content of the file after the edit; None if the edit deletes the file.
     pub after: Option<Vec<u8>>,
 }
 
 impl FileEdit {
-    /// Returns the edit that restores the old content.
+    /// Returns the edit that undoes this edit.
     pub fn reversed(self) -> Self {
         Self {
             path: self.path,
@@ -42,47 +43,49 @@ impl FileEdit {
     }
 }
 
-/// A planned commit.
+/// A commit that bowline plans to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The edits that the commit contains.
+    /// The edits of files that the commit must contain.
     pub edits: &'a [FileEdit],
-    /// The message with its trailers.
+    /// The commit message, including its trailers.
     pub message: &'a str,
-    /// The id of the operation, which is in a trailer of the message.
+    /// The id of bowline's operation. A trailer of the commit message contains it, so that bowline recognises the
+    /// commit.
     pub operation: &'a str,
-    /// The branch; None for the checked out branch.
+    /// The branch that gets the commit; None for the checked out branch.
     pub branch: Option<&'a str>,
-    /// The function that decides whether two contents of a file mean the same.
+    /// The function that decides whether two states of a file have the same meaning.
     pub means_the_same: MeansTheSame,
-    /// The limits for files whose meaning is compared. A file that is too large and contains none of the
-    /// words counts as missing.
+    /// The limits for the files of the commit that bowline reads to compare their meaning. A file that is larger than
+    /// the limit counts as missing if it contains none of the words.
     pub limits: BlobLimits<'a>,
 }
 
-/// Returns whether two states of a file have the same meaning, ignoring their formatting. None: the file does
-/// not exist.
+/// A function that returns whether two states of a file have the same meaning, ignoring their formatting. None stands
+/// for a file that does not exist.
 pub type MeansTheSame = fn(path: &str, one: Option<&[u8]>, other: Option<&[u8]>) -> bool;
 
-/// A commit that git made and bowline read back. Its files have the same meaning as the edits.
+/// A commit that bowline has made and has read back: its files have the same meaning as planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// The id of the commit.
     pub commit: String,
-    /// The branch of the commit.
+    /// The branch that got the commit.
     pub branch: String,
     /// The first line of the commit message.
     pub subject: String,
-    /// Whether the branch is checked out in this work tree.
+    /// Whether the branch of the commit is checked out in this work tree.
     pub here: bool,
-    /// Notes for the user, about changes by hooks and about the journal.
+    /// Notes for the user about this commit, for example about the changes that hooks made.
     pub notes: Vec<CommitNote>,
 }
 
-/// How long bowline waits for another git process.
+/// How long bowline waits for another git process to release the index.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The exclusive right to commit in a work tree. Other bowline processes wait until the value is dropped.
+/// The exclusive right to commit in a work tree. Until this value is dropped, other bowline processes that want to
+/// commit wait.
 #[derive(Debug)]
 pub struct Turn<'w> {
     pub(super) tree: &'w WorkTree,
@@ -90,7 +93,8 @@ pub struct Turn<'w> {
 }
 
 impl WorkTree {
-    /// Waits for the right to commit, and cleans up after an interrupted commit.
+    /// Waits for the exclusive right to commit. Also cleans up after a commit that was interrupted, and returns what
+    /// it found; None if no commit was interrupted.
     pub fn turn(&self) -> Result<(Turn<'_>, Option<Interrupted>), CommitError> {
         let notes = self.notes();
         let failed = |error| GitError::File {
@@ -109,7 +113,7 @@ impl WorkTree {
         Ok((turn, interrupted))
     }
 
-    /// Waits until no other git process uses the index.
+    /// Waits until no other git process uses the index. Fails after [`PATIENCE`].
     fn wait_for_git(&self) -> Result<(), CommitError> {
         let lock = self.git_dir().join("index.lock");
         let begun = Instant::now();
@@ -137,7 +141,7 @@ impl WorkTree {
         })
     }
 
-    /// Runs a git command on paths, which are in the format of [`pathspecs`].
+    /// Runs a git command with `paths`, which [`pathspecs`] has formatted, on its standard input.
     pub(super) fn on_paths(&self, command: Arguments, paths: &[u8]) -> Result<String, GitError> {
         let command = command.flag("--pathspec-from-file=-");
         let command = command.flag("--pathspec-file-nul");
@@ -145,7 +149,8 @@ impl WorkTree {
         told(command.command(), output)
     }
 
-    /// Makes a file of the work tree have this content; None removes it. The only writer of files of the work tree.
+    /// Writes `content` to a file of the work tree; None removes the file. All writes of files in the work tree use
+    /// this function.
     pub fn write(&self, path: &str, content: Option<&[u8]>) -> Result<(), GitError> {
         if let Some(bytes) = content {
             return self.replace(path, bytes);
@@ -154,10 +159,10 @@ impl WorkTree {
         std::fs::remove_file(&file).map_err(|error| GitError::File { file, error })
     }
 
-    /// Replaces a file of the work tree atomically, and keeps its permissions.
+    /// Replaces the content of a file in the work tree atomically, and keeps the permissions of the file.
     pub(super) fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), GitError> {
         let file = self.inside(path)?;
-        // A hash keeps the temporary name short, even if the path is long.
+        // The temporary file has a hash as its name, because the name of a long path could be too long.
         let name = hash(path.as_bytes());
         let aside = self
             .notes()
@@ -174,7 +179,7 @@ impl WorkTree {
             }
             out.sync_data()?;
             match std::fs::rename(&aside, &file) {
-                // git's directory is on another file system, so a rename is impossible.
+                // A rename is impossible, because git's directory is on another file system than the work tree.
                 Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
                     let beside = file.with_extension("bowline-new");
                     std::fs::copy(&aside, &beside)?;
@@ -192,7 +197,8 @@ impl WorkTree {
 }
 
 impl WorkTree {
-    /// Checks whether the commit would be possible now. Changes nothing.
+    /// Checks whether the commit would be possible now, without changing anything. Returns the state of the work
+    /// tree.
     pub fn admits(&self, wanted: &Wanted<'_>) -> Result<State, CommitError> {
         let state = self.state()?;
         let own = state.branch.as_deref();
@@ -202,7 +208,7 @@ impl WorkTree {
                 self.admits_elsewhere(&state, branch, wanted)?;
             }
             None => {
-                // A rebase also detaches HEAD, so the operation in progress is reported first.
+                // An operation in progress is reported before a detached HEAD, because a rebase detaches HEAD.
                 if let Some(what) = state.under_way {
                     return Err(CommitError::UnderWay(what.to_owned()));
                 }
@@ -215,7 +221,7 @@ impl WorkTree {
         Ok(state)
     }
 
-    /// Checks that every file has the same content as at plan time, and has no uncommitted changes.
+    /// Checks that every file to edit has the same content as when the plan was made, and no uncommitted changes.
     fn check(&self, state: &State, wanted: &Wanted<'_>) -> Result<(), CommitError> {
         for edit in wanted.edits {
             let path = || edit.path.clone();
@@ -232,7 +238,8 @@ impl WorkTree {
                 return Err(CommitError::Changed { path: path() });
             }
         }
-        // If git does not track a file yet, the commit would contain more than the planned change.
+        // A file that git does not track is refused, because the commit would contain the whole file and not only the
+        // planned edit.
         let known: Vec<String> = wanted
             .edits
             .iter()
@@ -247,8 +254,8 @@ impl WorkTree {
         if paths.is_empty() {
             return Ok(());
         }
-        // A normal line is `H path`. If the first letter is `S` or lowercase, git does not check the file for
-        // changes.
+        // `ls-files` prints `H path` for a normal file. Another first letter, `S` or a lowercase letter, means that
+        // git does not check the file for changes.
         let listed = self.ask(Arguments::plain("ls-files", ["-v", "-z"]))?;
         let tags: HashMap<&str, &str> = listed
             .split('\0')
@@ -270,7 +277,7 @@ impl WorkTree {
 }
 
 impl Turn<'_> {
-    /// Makes the commit. After an error nothing has changed, unless the error says so.
+    /// Makes the commit. After an error, the branch and the files are unchanged, unless the error says otherwise.
     pub fn commit(&self, wanted: &Wanted<'_>) -> Result<Made, CommitError> {
         let state = self.tree.admits(wanted)?;
         match (wanted.branch, state.branch.clone()) {
@@ -303,14 +310,14 @@ impl Turn<'_> {
         let read = self.read_back_here(state, branch, wanted, &journal);
         let ended = tree.end_journal();
         let mut made = read?;
-        // The commit is made, so a journal that cannot be removed is only a note.
+        // A journal that cannot be removed is only a note and no error, because the commit is made.
         let left = ended.err().map(|error| error.to_string());
         made.notes.extend(left.map(CommitNote::JournalLeft));
         Ok(made)
     }
 
-    /// Restores the files and the index, unless git made the commit before it failed. bowline does not use
-    /// git to restore the files, because git may fail again for the same reason.
+    /// Restores the files and the index after `git commit` failed, unless git made the commit before it failed.
+    /// bowline writes the files itself, because git may fail again for the same reason.
     fn undo(
         &self,
         journal: &Journal,
@@ -334,8 +341,8 @@ impl Turn<'_> {
                 (false, None) => new.push(edit.path.clone()),
             }
         }
-        // After a failed `git commit --only`, the index is unchanged except for two kinds of files: new
-        // files, and files that a hook staged.
+        // After a failed `git commit --only`, the index may contain new files, and edited files that a hook staged.
+        // Both are removed from the index.
         let known = edits.iter().filter(|edit| edit.before.is_some());
         let known = pathspecs(known.map(|edit| edit.path.as_str()));
         if !known.is_empty() {
@@ -354,7 +361,8 @@ impl Turn<'_> {
         })
     }
 
-    /// Restores a file that still has the planned content. Returns false if a hook or a user has changed it.
+    /// Restores a file that still has the planned content, and returns true. Returns false if a hook or a user has
+    /// changed the file since.
     fn restore(&self, edit: &FileEdit) -> Result<bool, GitError> {
         let tree = self.tree;
         let file = tree.inside(&edit.path)?;
@@ -382,11 +390,11 @@ impl Turn<'_> {
         };
         let created = paths(&|edit| edit.before.is_none());
         if !created.is_empty() {
-            // git commits a new file by name only if the file is in the index.
+            // New files are added to the index, because `git commit` accepts only paths that the index contains.
             tree.on_paths(Arguments::plain("add", ["--intent-to-add"]), &created)?;
         }
         let commit = Arguments::plain("commit", ["--only", "--quiet", "--cleanup=whitespace"]);
-        // The message is UTF-8, so the user's setting must not apply.
+        // bowline writes the commit message as UTF-8, whatever encoding the user has configured.
         let commit = commit.setting("i18n.commitEncoding=UTF-8");
         tree.on_paths(commit.value("--file", message), &paths(&|_| true))
             .map(drop)

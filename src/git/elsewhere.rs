@@ -1,8 +1,8 @@
 //! Commits to a branch that is not checked out.
 //!
-//! The work tree and the user's index stay unchanged: bowline builds the commit in a separate index, and
-//! moves the branch by compare-and-swap. Only the hook `commit-msg` runs, because the other hooks need the
-//! work tree. The user's configuration decides whether the commit is signed, as for `git commit`.
+//! The work tree and the user's index stay unchanged: bowline builds the commit with a temporary index, and then
+//! changes the branch by compare-and-swap. Of the user's hooks, only `commit-msg` runs, because the others need the
+//! work tree. The commit is signed if the user's configuration requires it, as for `git commit`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::commit::{CommitError, FileEdit, Made, Turn, Wanted};
 use super::{GitError, State, WorkTree, told};
 
 impl Turn<'_> {
-    /// Commits to a branch that is not checked out in this work tree.
+    /// Makes a commit on a branch that is not checked out in this work tree.
     pub(super) fn elsewhere(
         &self,
         state: &State,
@@ -26,10 +26,10 @@ impl Turn<'_> {
         let base = base.ok_or(CommitError::Detached)?;
         let index = tree.notes().join("index");
         let built = self.build(&index, &base, wanted);
-        // Nothing needs the separate index after the commit.
+        // The temporary index is deleted first, also if the commit failed.
         let _ = std::fs::remove_file(&index);
         let commit = built?;
-        // No branch has the commit yet, so an error here leaves nothing to undo.
+        // An error here needs no undo, because no branch has the commit yet.
         let read = tree.read_back(Some(&base), &commit, wanted)?;
         let made = read
             .made(branch, false)
@@ -106,8 +106,8 @@ impl Turn<'_> {
         "100644"
     }
 
-    /// Returns whether the configuration requires signed commits. `git commit` reads this setting itself, but
-    /// `git commit-tree` does not.
+    /// Returns whether the user's configuration requires signed commits. bowline reads this setting, because `git
+    /// commit-tree` ignores it.
     fn signs(&self) -> Result<bool, GitError> {
         let question = Arguments::plain("config", ["--type=bool", "--get", "commit.gpgSign"]);
         let output = self.tree.output(self.tree.root(), &question, &[], b"")?;
@@ -153,8 +153,8 @@ impl WorkTree {
         }
     }
 
-    /// Checks that every edited file is the same in `base`, the tip of the branch, and in `head`, the checked
-    /// out commit.
+    /// Checks that every file to edit is the same in `base`, the tip of the branch, and in `head`, the checked out
+    /// commit from which the plan was made.
     fn same_as(
         &self,
         base: &str,
@@ -172,7 +172,8 @@ impl WorkTree {
         }
     }
 
-    /// Returns the directory of the work tree in which a branch is checked out; None if there is none.
+    /// Returns the directory of the work tree in which a branch is checked out; None if no work tree has checked out
+    /// the branch.
     fn checked_out(&self, reference: &str) -> Result<Option<String>, GitError> {
         let listed = self.ask(Arguments::plain("worktree", ["list", "--porcelain"]))?;
         let mut place = None;
@@ -187,8 +188,7 @@ impl WorkTree {
         Ok(None)
     }
 
-    /// Returns whether a rebase of the branch is in progress in another work tree. A new commit on the branch
-    /// would break that rebase.
+    /// Returns whether a work tree is rebasing the branch. A new commit on the branch would break the rebase.
     fn is_rebased(&self, reference: &str) -> Result<bool, GitError> {
         let question =
             Arguments::plain("rev-parse", ["--path-format=absolute", "--git-common-dir"]);

@@ -7,8 +7,8 @@ use super::arguments::Arguments;
 use super::{GitError, WorkTree, told};
 
 impl WorkTree {
-    /// Returns the absolute path of a file in the work tree. Refuses a path that leaves the work tree, also
-    /// through a symbolic link.
+    /// Returns the absolute path of a file in the work tree. Fails if the path leads out of the work tree, for
+    /// example through a symbolic link, or into `.git`.
     pub fn inside(&self, path: &str) -> Result<PathBuf, GitError> {
         let mut file = self.root.clone();
         for (at, part) in path.split('/').enumerate() {
@@ -26,7 +26,7 @@ impl WorkTree {
         Ok(file)
     }
 
-    /// Returns whether git ignores a path.
+    /// Returns whether the ignore rules of git match a path.
     pub fn ignores(&self, path: &str) -> Result<bool, GitError> {
         let question = Arguments::plain("check-ignore", ["--quiet"]).operand(format!("./{path}"));
         let output = self.output(&self.root, &question, &[], b"")?;
@@ -36,8 +36,7 @@ impl WorkTree {
         }
     }
 
-    /// Lists the files in the directory that the user named that differ from a commit or that git does not
-    /// track.
+    /// Lists the files below [`WorkTree::scope`] that differ from a commit, and those that git does not track.
     pub fn changed_since(&self, commit: &str) -> Result<Vec<String>, GitError> {
         let question = Arguments::plain("diff", ["--name-only", "-z", "--no-renames"]);
         let question = question.operand(commit).below();
@@ -52,8 +51,8 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Lists the files in the directory that the user named: tracked files, and untracked files that git does
-    /// not ignore.
+    /// Lists the files below [`WorkTree::scope`]: the tracked files, and the untracked files that git does not
+    /// ignore.
     pub fn files(&self) -> Result<Files, GitError> {
         let question = Arguments::plain(
             "ls-files",
@@ -75,13 +74,14 @@ impl WorkTree {
 /// The files of a work tree, as git lists them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// The paths of all files except submodules, from the root of the work tree.
+    /// The paths of all files except submodules, relative to the root of the work tree.
     pub paths: Vec<String>,
-    /// The files that a sparse checkout leaves out: path and blob id.
+    /// The tracked files that are not on disk because of a sparse checkout: path and blob id of each file.
     pub left_out: Vec<(String, String)>,
-    /// The symbolic links, and the untracked paths that may be links.
+    /// The paths of the tracked symbolic links, and of all untracked files, because git does not tell which of these
+    /// are links.
     pub links: Vec<String>,
-    /// The paths of the submodules.
+    /// The paths of the submodules, relative to the root of the work tree.
     pub submodules: BTreeSet<String>,
 }
 
@@ -112,7 +112,7 @@ impl Files {
             }
             files.paths.push(path.to_owned());
         }
-        // git lists a file in a merge conflict once per side of the conflict.
+        // git lists a file with a merge conflict several times, once per side of the conflict.
         files.paths.dedup();
         files
     }

@@ -1,8 +1,8 @@
-//! The journal of a commit. bowline writes it before it changes the work tree.
+//! The journal of a commit: a file with the planned changes, which bowline writes before it changes the work tree.
 //!
-//! No operating system can rename several files atomically. If a process is killed, its journal stays in
-//! git's directory. The next commit reads the journal and restores the files, or finds that the interrupted
-//! commit was made. A file that a user has changed in between is reported and not restored.
+//! bowline needs the journal because no operating system can rename several files atomically. If bowline is killed,
+//! the journal stays in git's directory. The next commit reads the journal: it restores the files, or finds that git
+//! had made the interrupted commit. A file that a user has changed since is reported and not restored.
 
 use std::fs::TryLockError;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::arguments::{Arguments, is_object_id, pathspecs};
 use super::{GitError, WorkTree};
 use crate::text;
 
-/// The changes of the work tree that a commit plans.
+/// The planned changes of the work tree for one commit, as they are in the journal file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Journal {
     pub(super) operation: String,
@@ -23,32 +23,32 @@ pub(super) struct Journal {
     pub(super) files: Vec<Noted>,
 }
 
-/// A file in the journal.
+/// A file that the commit of the journal changes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Noted {
     pub(super) path: String,
     /// Whether the commit creates the file.
     pub(super) created: bool,
-    /// The hash of the planned content; None if the commit deletes the file.
+    /// The hash of the file's content after the commit; None if the commit deletes the file.
     pub(super) after: Option<String>,
 }
 
-/// What the recovery of an interrupted commit found.
+/// The result of cleaning up after an interrupted commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interrupted {
-    /// git had made the commit.
+    /// git had made the interrupted commit, so bowline restored no file.
     Committed { subject: String },
-    /// git had not made the commit, and bowline restored the files.
+    /// git had not made the interrupted commit, so bowline restored the files.
     PutBack {
         subject: String,
         /// The number of restored files.
         files: usize,
-        /// The files that are not restored, because a user changed them in between.
+        /// The files that bowline did not restore, because a user changed them after the interruption.
         left: Vec<String>,
     },
-    /// A user had made another commit in between, so bowline changed no file.
+    /// A user has made another commit after the interruption, so bowline restored no file.
     Overtaken {
-        /// The subject of the interrupted commit.
+        /// The first line of the message of the interrupted commit.
         subject: String,
     },
 }
@@ -85,12 +85,12 @@ impl std::fmt::Display for Interrupted {
     }
 }
 
-/// An action that was interrupted after it edited files and before its commit.
+/// An interrupted commit: bowline edited the files, but git did not make the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The subject of the planned commit.
+    /// The first line of the message of the interrupted commit.
     pub subject: String,
-    /// The files that still have the planned content.
+    /// The paths of the files that still contain the edits of the interrupted commit.
     pub paths: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl std::fmt::Display for Pending {
 }
 
 impl Pending {
-    /// Returns the next step for the user.
+    /// Returns what the user can do about the interrupted commit.
     pub fn hint(&self) -> String {
         let paths: Vec<_> = self.paths.iter().map(|path| text::quoted(path)).collect();
         format!(
@@ -122,7 +122,7 @@ pub(super) fn hash(bytes: &[u8]) -> String {
 }
 
 impl WorkTree {
-    /// Returns bowline's directory in git's directory of this work tree.
+    /// Returns the directory `bowline` in git's directory, in which bowline keeps its journal and temporary files.
     pub(super) fn notes(&self) -> PathBuf {
         self.git_dir().join("bowline")
     }
@@ -131,13 +131,13 @@ impl WorkTree {
         self.notes().join("journal.json")
     }
 
-    /// Returns the subject of the interrupted commit in this work tree; None if there is none.
+    /// Returns the first line of the message of the interrupted commit; None if no commit was interrupted.
     pub fn interrupted(&self) -> Option<String> {
         self.journal().map(|journal| journal.subject)
     }
 
-    /// Returns the interrupted action whose edits are in files and in no commit. None if there is none, or if
-    /// another process is making its commit now. Changes nothing.
+    /// Returns the interrupted commit whose edits are in files and in no commit, without changing anything. None if
+    /// no commit was interrupted, or if another process is committing now.
     pub fn pending(&self) -> Result<Option<Pending>, GitError> {
         let Some(journal) = self.journal() else {
             return Ok(None);
@@ -180,12 +180,12 @@ impl WorkTree {
         }
     }
 
-    /// Cleans up after an interrupted commit: finds that the commit was made, or restores its files. The
-    /// caller must hold the lock.
+    /// Cleans up after an interrupted commit: restores its files, unless git had made the commit. Returns None if no
+    /// commit was interrupted. The caller must hold the exclusive right to commit (`Turn`).
     pub(super) fn recover(&self) -> Result<Option<Interrupted>, GitError> {
         let Some(journal) = self.journal() else {
-            // bowline writes the whole journal before it changes a file. So an incomplete journal means that
-            // no file was changed.
+            // An incomplete journal means that no file was changed, because bowline writes the whole journal before
+            // it changes files.
             self.end_journal()?;
             return Ok(None);
         };
@@ -207,8 +207,8 @@ impl WorkTree {
         Ok(Some(became))
     }
 
-    /// Returns whether a commit after the start of the interrupted one has the operation of the journal in a
-    /// trailer.
+    /// Returns whether the branch has the commit of the journal: a commit since `journal.head` that names the
+    /// operation of the journal in a trailer.
     pub(super) fn is_made(&self, journal: &Journal) -> Result<bool, GitError> {
         let head = journal.head.as_deref().filter(|head| is_object_id(head));
         let commits = self.log("HEAD", head)?;
@@ -219,8 +219,8 @@ impl WorkTree {
         }))
     }
 
-    /// Restores the files that still have the planned content. Returns the number of restored files, and the
-    /// files that a user has changed in between.
+    /// Restores the files of the journal that still have the planned content. Returns the number of restored files,
+    /// and the paths of the files that a user has changed since.
     pub(super) fn put_back(&self, journal: &Journal) -> Result<(usize, Vec<String>), GitError> {
         let (mut restored, mut left) = (Vec::new(), Vec::new());
         let mut removed = Vec::new();
@@ -230,7 +230,8 @@ impl WorkTree {
             match (there == noted.after, noted.created) {
                 (true, true) if noted.after.is_some() => removed.push(noted.path.as_str()),
                 (true, _) => restored.push(noted.path.as_str()),
-                // bowline had not created this file yet. So if the file exists, a user created it.
+                // bowline had not created this file when it was interrupted. So if the file exists, a user created
+                // it.
                 (false, true) if there.is_none() => removed.push(noted.path.as_str()),
                 (false, true) => left.push(noted.path.clone()),
                 (false, false) if dirty.contains(&noted.path) => left.push(noted.path.clone()),
@@ -257,18 +258,18 @@ impl WorkTree {
         Ok((restored.len() + removed.len(), left))
     }
 
-    /// Returns the hash of the current content of a file; None if the file does not exist.
+    /// Returns the hash of the current content of a file of the journal; None if the file does not exist.
     fn noted_now(&self, noted: &Noted) -> Result<Option<String>, GitError> {
         let file = self.inside(&noted.path)?;
         Ok(std::fs::read(file).ok().map(|bytes| hash(&bytes)))
     }
 
-    /// Returns whether a file still has the planned content of the journal.
+    /// Returns whether a file of the journal still has the planned content.
     pub(super) fn is_as_noted(&self, noted: &Noted) -> Result<bool, GitError> {
         Ok(self.noted_now(noted)? == noted.after)
     }
 
-    /// Removes files from the index, but not from disk.
+    /// Removes files from git's index, but not from disk.
     pub(super) fn forget(&self, paths: &[&str]) -> Result<(), GitError> {
         let remove = Arguments::plain("rm", ["--cached", "--force", "--quiet", "--ignore-unmatch"]);
         let paths = pathspecs(paths.iter().copied());

@@ -1,4 +1,4 @@
-//! Reads the log: author, time, message and changed files of each commit.
+//! Reads git's log: author, time, message and changed files of each commit.
 
 use std::collections::{BTreeSet, HashSet};
 use std::iter::Peekable;
@@ -9,19 +9,20 @@ use jiff::Timestamp;
 use super::arguments::Arguments;
 use super::{Blob, BlobLimits, GitError, WorkTree};
 
-/// A commit, with the files that differ from its first parent.
+/// A commit, with the files that it changed compared with its first parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     pub id: String,
-    /// The ids of the parents. The first parent is the commit that was the tip of the branch before.
+    /// The ids of the parent commits. The first parent is the commit that was the tip of the branch before this
+    /// commit.
     pub parents: Vec<String>,
-    /// The author, as `Name <address>`.
+    /// The author of the commit, as `Name <address>`.
     pub author: String,
-    /// The author time. A rebase or a merge keeps it.
+    /// The author time: when the change was written. It stays the same in a rebase or a merge.
     pub written: Timestamp,
-    /// The commit time. A rebase changes it.
+    /// The commit time: when this commit was created. It changes in a rebase.
     pub at: Timestamp,
-    /// The whole message, with its trailers.
+    /// The whole commit message, including its trailers.
     pub message: String,
     pub files: Vec<Changed>,
 }
@@ -29,52 +30,52 @@ pub struct Commit {
 /// A file that a commit changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// The old path; None if the file was not renamed.
+    /// The path of the file before the commit renamed it; None if the commit did not rename it.
     pub from: Option<String>,
-    /// The path; for a removed file, the path that it had.
+    /// The path of the file after the commit; for a removed file, its last path.
     pub path: String,
-    /// The id of the old blob; None if the file is new.
+    /// The id of the file's blob before the commit; None if the commit added the file.
     pub old: Option<String>,
-    /// The id of the new blob; None if the file was removed.
+    /// The id of the file's blob after the commit; None if the commit removed the file.
     pub blob: Option<String>,
-    /// Whether the file is new and was not renamed.
+    /// Whether the commit added the file, and not by renaming another file.
     pub added: bool,
 }
 
-/// Blob ids, each with its index in the list of the caller.
+/// Blob ids, each with its index in the list that the caller passed.
 type Numbered<'i> = Vec<(usize, &'i String)>;
 
-/// A trailer: key and value.
+/// A trailer of a commit message: key and value.
 pub type Trailer<'m> = (&'m str, &'m str);
 
-/// The lines of a paragraph, and its trailers; None if the paragraph is not made of trailers.
+/// The lines of a paragraph of a commit message, and its trailers; None if a line of the paragraph is not a trailer.
 type Part<'m> = (Vec<&'m str>, Option<Vec<Trailer<'m>>>);
 
 impl Commit {
-    /// Returns the first line of the message.
+    /// Returns the first line of the commit message.
     pub fn subject(&self) -> &str {
         self.message.lines().next().unwrap_or_default()
     }
 
-    /// Returns the commit as text for the field `recordedBy` of an audit entry.
+    /// Returns the text that names this commit in the field `recordedBy` of an audit entry.
     pub fn recorder(&self) -> String {
         format!("git commit {}", self.id.get(..12).unwrap_or_default())
     }
 
-    /// Returns all trailers of the message, in their order.
+    /// Returns all trailers of the commit message, in the order of the message.
     pub fn trailers(&self) -> Vec<Trailer<'_>> {
         self.trailer_paragraphs().into_iter().flatten().collect()
     }
 
-    /// Returns the trailers by paragraph: those of the last paragraph, if each of its lines is `Word: value`,
-    /// and those of all other paragraphs with trailers of bowline. A squashed commit joins the messages of
-    /// several commits.
+    /// Returns the trailers of the commit message, by paragraph. A squashed commit has several paragraphs of
+    /// trailers, because it joins the messages of several commits. So this includes each paragraph with a trailer of
+    /// bowline, and the last paragraph if each of its lines is `Word: value`.
     pub fn trailer_paragraphs(&self) -> Vec<Vec<Trailer<'_>>> {
         let parts = self.parts().into_iter();
         parts.filter_map(|(_, trailers)| trailers).collect()
     }
 
-    /// Returns the text between the subject and the trailers.
+    /// Returns the text between the first line of the commit message and its trailers.
     pub fn body(&self) -> String {
         let text = self.parts().into_iter();
         let text = text.filter(|(_, trailers)| trailers.is_none());
@@ -87,14 +88,14 @@ impl Commit {
     }
 }
 
-/// Returns bowline's own trailers in a message, in their order.
+/// Returns the trailers of bowline in a commit message, in the order of the message.
 pub(super) fn own_trailers(message: &str) -> Vec<Trailer<'_>> {
     let trailers = parts(message).into_iter().filter_map(|(_, found)| found);
     let own = |(word, _): &Trailer<'_>| word.starts_with(OURS);
     trailers.flatten().filter(own).collect()
 }
 
-/// Returns the paragraphs after the subject, each with its trailers if it is made of trailers.
+/// Returns the paragraphs of a commit message after its first, each with its trailers if it consists of trailers.
 fn parts(message: &str) -> Vec<Part<'_>> {
     let lines: Vec<&str> = message.trim_end().lines().collect();
     let paragraphs = lines.split(|line| line.trim().is_empty());
@@ -115,7 +116,7 @@ fn parts(message: &str) -> Vec<Part<'_>> {
 /// The prefix of all trailers of bowline.
 const OURS: &str = "Bowline-";
 
-/// Parses a paragraph of trailers; None if another line is in the paragraph.
+/// Parses a paragraph of trailers; None if a line of the paragraph is not a trailer.
 fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<Trailer<'m>>> {
     let lines = lines.iter().map(|line| line.trim());
     // `cherry-pick -x` adds this line between the trailers.
@@ -130,7 +131,7 @@ fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<Trailer<'m>>> {
     read.filter(|read| !read.is_empty())
 }
 
-/// The text before each commit in the output of git. No id and no file mode begins with it.
+/// The text before each commit in git's output. It is unmistakable, because no id and no file mode begins with it.
 const BEGIN: &str = "\u{1}commit\u{1}";
 
 /// Settings that make the output of git independent of the user's configuration.
@@ -143,12 +144,12 @@ const PLAIN: [&str; 5] = [
 ];
 
 impl WorkTree {
-    /// Lists the commits of a revision, newest first. With `since`, leaves out the commits in the history of
-    /// `since`. The files of a merge are those that differ from its first parent.
+    /// Lists the commits in the history of a revision, newest first. With `since`, leaves out the commits in the
+    /// history of `since`. For a merge, lists the files that differ from its first parent.
     pub fn log(&self, revision: &str, since: Option<&str>) -> Result<Vec<Commit>, GitError> {
         match self.log_with("--find-renames", revision, since) {
-            // To find a file that was renamed and edited, git must read blobs, which a partial clone may not
-            // have. A file that was only renamed keeps its blob id, so git finds it without reading.
+            // The blobs of a partial clone may be missing, and git needs them to find a file that was both renamed
+            // and edited. So this finds only renames without an edit, which git recognises by the blob id.
             Err(error) if error.is_of_partial_clone() => {
                 self.log_with("--find-renames=100%", revision, since)
             }
@@ -175,7 +176,7 @@ impl WorkTree {
                 "--no-abbrev",
                 "--diff-merges=first-parent",
                 renames,
-                // Ignores the user's setting for the order of files.
+                // Switches off the user's setting for the order of files.
                 "-O/dev/null",
                 "--topo-order",
             ],
@@ -185,16 +186,16 @@ impl WorkTree {
         Ok(commits(&self.ask(question)?))
     }
 
-    /// Reads blobs of the log, like [`WorkTree::each_blob`]. The result is [`Blob::Missing`] if a partial
-    /// clone does not have the blob and cannot fetch it.
+    /// Reads blobs like [`WorkTree::each_blob`]. The result is [`Blob::Missing`] for a blob that a partial clone does
+    /// not have and cannot fetch.
     pub fn each_blob_of_log(
         &self,
         ids: &[String],
         limits: BlobLimits<'_>,
         take: &mut dyn FnMut(usize, Blob),
     ) -> Result<(), GitError> {
-        // If git fails at a missing blob, the blobs before it were already passed to the caller, so only the
-        // rest is read again.
+        // git fails at a missing blob. The caller already has the blobs before the missing one, so reading continues
+        // after it.
         let mut done = 0;
         let mut counted = |at: usize, blob: Blob| {
             done = at + 1;
@@ -227,8 +228,8 @@ impl WorkTree {
         Ok(())
     }
 
-    /// Returns whether one of these files exists or existed in the history of a revision. Follows only first
-    /// parents.
+    /// Returns whether a commit in the history of a revision changed one of these files, so that the file exists or
+    /// existed. Of merges, only the first parents are followed.
     pub fn has_had(&self, revision: &str, paths: &[&str]) -> Result<bool, GitError> {
         if paths.is_empty() {
             return Ok(false);
@@ -238,8 +239,8 @@ impl WorkTree {
         Ok(!self.ask(question)?.is_empty())
     }
 
-    /// Returns the same work tree without the effect of `git replace` and grafts: commits have their original
-    /// content and parents.
+    /// Returns this work tree for reading commits with their original content and parents, without the effect of `git
+    /// replace` and of grafts.
     pub fn unreplaced(&self) -> WorkTree {
         let mut own = self.clone();
         let none = self.notes().join("no-grafts");
@@ -265,14 +266,14 @@ impl WorkTree {
         Ok(listed.lines().chain(grafts).map(str::to_owned).collect())
     }
 
-    /// Returns the ids of the commits at which the history of a shallow clone ends, one per line; None if the
-    /// clone is complete.
+    /// Returns the ids of the commits at which the history of a shallow clone ends, one per line; None if the clone
+    /// has the whole history.
     pub fn shallow(&self) -> Option<String> {
         std::fs::read_to_string(self.common_dir.join("shallow")).ok()
     }
 }
 
-/// Parses the output of git. A NUL character ends each field, because no message, name or path can contain
+/// Parses git's output for a log. Each field ends at a NUL character, because no message, name or path can contain
 /// one.
 fn commits(text: &str) -> Vec<Commit> {
     let mut fields = text.split('\0').peekable();
@@ -285,7 +286,8 @@ fn commits(text: &str) -> Vec<Commit> {
     found
 }
 
-/// Parses a time in seconds. Replaces an impossible time by the nearest possible one.
+/// Parses a time in seconds since 1970. A time that a `Timestamp` cannot contain becomes the nearest one that it can
+/// contain.
 fn time(seconds: &str) -> Timestamp {
     let seconds = seconds.parse().unwrap_or(i64::MAX);
     let (first, last) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
@@ -305,7 +307,7 @@ fn read(id: &str, fields: &mut Peekable<Split<'_, char>>) -> Option<Commit> {
         message: fields.next()?.to_owned(),
         files: Vec::new(),
     };
-    // The format is `:mode mode id id STATUS`, then the path, or two paths for a rename.
+    // A changed file is `:mode mode id id STATUS` and its path; for a renamed file, two paths.
     while let Some(field) = fields.next_if(|field| !field.starts_with(BEGIN)) {
         let Some(raw) = field.trim_start().strip_prefix(':') else {
             continue;
@@ -375,7 +377,7 @@ mod tests {
                 0,
                 "(cherry picked from commit 0123)",
             ),
-            // The first message is that of a squash by GitHub, the second that of a squash by git.
+            // The first message was written by a squash on GitHub, the second by a squash with git.
             (
                 "two (#7)\n\n* one\n\nwhy\n\nBowline-To: a\nBowline-X: b\n\n* other\n\nBowline-To: c\n\nCo-authored-by: Bob\n",
                 4,

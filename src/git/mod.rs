@@ -1,8 +1,8 @@
 //! Runs the user's git program in one work tree, with the user's configuration.
 //!
-//! bowline makes commits with `git` and not with a library. So hooks, signatures, filters, identities,
-//! credential helpers and new features of git work as everywhere else on this machine. This module does not
-//! know the meaning of files.
+//! bowline makes commits with the program `git` and not with a library, so that hooks, signatures, filters,
+//! identities and credential helpers work as in the user's own commits. This module does not interpret the content of
+//! files.
 //!
 //! All functions block; async callers must use a blocking thread.
 
@@ -34,17 +34,17 @@ pub use files::Files;
 pub use journal::Pending;
 pub use state::State;
 
-/// The error of running git.
+/// The reason why a git command failed, or why bowline did not run it.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// The program git is not installed.
     #[error("git cannot be started ({0}); install it, or put it on the PATH")]
     NoGit(std::io::Error),
-    /// The directory is not in a work tree.
+    /// The directory is not in a git work tree.
     #[error("{} is not in a git work tree ({why})", directory.display())]
     NoWorkTree {
         directory: PathBuf,
-        /// The message of git.
+        /// The error message of git.
         why: String,
     },
     /// git ended with an error.
@@ -52,7 +52,7 @@ pub enum GitError {
     Refused {
         /// The git command, such as `commit`.
         command: String,
-        /// The output of git.
+        /// The output of the failed git command.
         said: String,
     },
     /// A git command that contacts a remote did not end before its deadline.
@@ -60,25 +60,26 @@ pub enum GitError {
     TooSlow {
         /// The git command, such as `fetch`.
         command: &'static str,
-        /// The deadline of the command.
+        /// The deadline of the git command.
         after: Duration,
     },
-    /// The output of git is longer than the limit.
+    /// The output of a git command is longer than the limit.
     #[error("git {command} wrote more than {}", crate::text::bytes(*limit as u64))]
     TooMuch {
         /// The git command, such as `log`.
         command: &'static str,
-        /// The limit in bytes.
+        /// The limit for the output in bytes.
         limit: usize,
     },
-    /// A file of the work tree or of git's directory could not be read or written.
+    /// bowline could not read or write a file of the work tree or of git's directory.
     #[error("{}: {error}", file.display())]
     File {
         file: PathBuf,
         /// The error of the operating system.
         error: std::io::Error,
     },
-    /// A value begins with `-`, so that git would read it as an option, or contains a NUL character.
+    /// bowline refuses to pass a value to git, because it begins with `-`, so that git would read it as an option, or
+    /// because it contains a NUL character.
     #[error(
         "git {command} does not get {value:?}: a value must not begin with \"-\" or have a NUL character"
     )]
@@ -88,10 +89,10 @@ pub enum GitError {
         /// The value that bowline refuses to pass to git.
         value: String,
     },
-    /// The path is outside of the work tree or in the `.git` directory. Contains the path.
+    /// bowline refuses a path that is outside of the work tree or in the `.git` directory. Contains the path.
     #[error("{0:?} is outside the work tree, or inside the .git directory")]
     Outside(String),
-    /// The output of git cannot be parsed.
+    /// bowline cannot parse the output of a git command.
     #[error("unexpected output of git {command}")]
     NotUnderstood {
         /// The git command, such as `log`.
@@ -100,14 +101,14 @@ pub enum GitError {
 }
 
 impl GitError {
-    /// Returns whether the cause is an object that a partial clone does not have.
+    /// Returns whether git failed because a partial clone does not have an object.
     pub fn is_of_partial_clone(&self) -> bool {
         matches!(self, Self::Refused { said, .. } if said.contains("promisor remote"))
     }
 }
 
-/// Environment variables that point git to another repository or another history, or change how git reads
-/// paths. bowline removes them; a git hook that runs bowline sets several of them.
+/// Environment variables that point git to another repository or another history, or change how git reads paths.
+/// bowline removes them from the environment of git, because a git hook that runs bowline sets several of them.
 const ELSEWHERE: [&str; 18] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -135,7 +136,7 @@ const REMOTE_DEADLINE: Duration = Duration::from_secs(120);
 /// The largest output of git in bytes.
 const OUTPUT: usize = 1 << 30;
 
-/// A git work tree, or a directory in it that the user named.
+/// A git work tree, and the directory in it that the user named.
 #[derive(Clone, Debug)]
 pub struct WorkTree {
     root: PathBuf,
@@ -144,12 +145,13 @@ pub struct WorkTree {
     common_dir: PathBuf,
     program: PathBuf,
     variables: BTreeMap<OsString, OsString>,
-    /// The deadline of commands that contact a remote, in milliseconds. Clones of this value share it.
+    /// The deadline of git commands that contact a remote, in milliseconds. Clones of this work tree share the
+    /// deadline.
     remote_deadline: Arc<AtomicU64>,
 }
 
 impl WorkTree {
-    /// Finds the work tree that contains a directory.
+    /// Finds the git work tree that contains a directory.
     pub fn open(
         directory: &Path,
         variables: &BTreeMap<OsString, OsString>,
@@ -178,8 +180,8 @@ impl WorkTree {
             "rev-parse",
             ["--show-toplevel", "--absolute-git-dir", "--git-common-dir"],
         );
-        // A directory in somebody else's work tree can look like a bare repository, and its configuration can
-        // name programs that git would run.
+        // In a work tree of somebody else, a directory can look like a bare repository whose configuration names
+        // programs for git to run. With this setting, git ignores such a repository.
         let answer = found.ask(question.setting("safe.bareRepository=explicit"));
         let answer = answer.map_err(|error| match error {
             GitError::Refused { said, .. } => no_work_tree(said),
@@ -193,41 +195,41 @@ impl WorkTree {
         };
         found.root = PathBuf::from(root);
         found.git_dir = PathBuf::from(git_dir);
-        // git prints this path relative to the directory in which it runs.
+        // git prints the path of the common directory relative to the directory in which git runs.
         found.common_dir = found.scope.join(common_dir);
         Ok(found)
     }
 
-    /// Sets the deadline of commands that contact a remote. The default is two minutes.
+    /// Sets the deadline of git commands that contact a remote. The default is two minutes.
     pub fn set_remote_deadline(&self, deadline: Duration) {
         let deadline = milliseconds(deadline);
         self.remote_deadline.store(deadline, Ordering::Relaxed);
     }
 
-    /// Returns the root of the work tree. All paths of this module are relative to it.
+    /// Returns the absolute path of the root of the work tree. Most paths in this module are relative to the root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns the directory that the user named. bowline uses no files outside of it.
+    /// Returns the directory in the work tree that the user named. bowline uses only the files in this directory.
     pub fn scope(&self) -> &Path {
         &self.scope
     }
 
-    /// Returns the path from the root to the directory that the user named, with `/` as separator; empty for
-    /// the root itself.
+    /// Returns the path from the root of the work tree to [`WorkTree::scope`], with `/` as separator; empty if they
+    /// are the same.
     pub fn within(&self) -> String {
         let scope = self.scope.strip_prefix(&self.root);
         let within = scope.map(|scope| scope.to_string_lossy().replace('\\', "/"));
         within.unwrap_or_default()
     }
 
-    /// Returns git's own directory for this work tree.
+    /// Returns git's own directory for this work tree, usually `.git`.
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
     }
 
-    /// Returns the merge base of a revision and HEAD; None if they have no common commit.
+    /// Returns the id of the merge base of a revision and HEAD; None if they have no common commit.
     pub fn merge_base(&self, revision: &str) -> Result<Option<String>, GitError> {
         let question = Arguments::of("merge-base")
             .operand(revision)
@@ -239,7 +241,7 @@ impl WorkTree {
         }
     }
 
-    /// Returns whether a commit is in the history of another one, or is the same commit.
+    /// Returns whether `commit` is in the history of `other`, or is the same commit.
     pub fn is_within(&self, commit: &str, other: &str) -> Result<bool, GitError> {
         let question = Arguments::plain("merge-base", ["--is-ancestor"]);
         let question = question.operand(commit).operand(other);
@@ -247,7 +249,7 @@ impl WorkTree {
         Ok(output.status.success())
     }
 
-    /// Returns the files that differ between two commits.
+    /// Returns the paths of the files that differ between two commits.
     pub fn changed_between(&self, one: &str, other: &str) -> Result<BTreeSet<String>, GitError> {
         let question = Arguments::plain("diff-tree", ["-r", "-z", "--name-only"]);
         let listed = self.ask(question.operand(one).operand(other))?;
@@ -255,33 +257,33 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Returns the commit id of a revision; None if the text is no revision.
+    /// Returns the commit id of a revision; None if the text does not name a commit.
     pub fn commit_of(&self, revision: &str) -> Result<Option<String>, GitError> {
         let name = format!("{revision}^{{commit}}");
         let question = Arguments::plain("rev-parse", ["--verify", "--quiet"]).operand(name);
         let output = match self.output(&self.root, &question, &[], b"") {
-            // No revision begins with `-`, so this is no error.
+            // A text that begins with `-` is no revision, so the result is None and no error.
             Err(GitError::Argument { .. }) => return Ok(None),
             output => output?,
         };
         let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        // For `^REVISION`, git prints `^ID`, which is no commit id.
+        // For the text `^REVISION`, git prints `^ID`. This is no commit id, so the result is None.
         Ok(Some(said).filter(|said| output.status.success() && is_object_id(said)))
     }
 
-    /// Returns the author of the next commit in the form of the log: `Name <address>`. None if git does not
-    /// know the author.
+    /// Returns the author that git would use for a new commit, as `Name <address>`. None if git does not know the
+    /// user's name or address.
     pub fn author(&self) -> Option<String> {
         let said = self
             .ask(Arguments::plain("var", ["GIT_AUTHOR_IDENT"]))
             .ok()?;
-        // After the address, git prints the time and the time zone.
+        // git prints `Name <address> TIME ZONE`.
         let (author, _) = said.rsplit_once('>')?;
         let author = format!("{author}>");
         (!author.starts_with('<')).then_some(author)
     }
 
-    /// Runs git in the root of the work tree and returns its output.
+    /// Runs a git command in the root of the work tree and returns its output.
     fn ask(&self, arguments: Arguments) -> Result<String, GitError> {
         self.ask_in(&self.root, &arguments)
     }
@@ -291,8 +293,8 @@ impl WorkTree {
         told(arguments.command(), output)
     }
 
-    /// Runs git with standard input and additional environment variables. There is no deadline, because a
-    /// hook may need much time.
+    /// Runs a git command with this standard input and these additional environment variables. The git command has no
+    /// deadline, because a hook may need much time.
     fn output(
         &self,
         directory: &Path,
@@ -317,8 +319,8 @@ impl WorkTree {
         child::run(&mut command, b"", &limits).map_err(|error| not_run(name, error))
     }
 
-    /// Runs git in the root of the work tree, and passes its output to `stdout` in pieces. The length of the
-    /// output has no limit.
+    /// Runs a git command in the root of the work tree, and passes its output to `stdout` in pieces. The output may
+    /// have any length.
     fn output_into(
         &self,
         arguments: &Arguments,
@@ -334,7 +336,7 @@ impl WorkTree {
         output.map_err(|error| not_run(name, error))
     }
 
-    /// Returns the name of the git command, and the process to start.
+    /// Returns the name of the git command, and the prepared process of git.
     fn program_with(
         &self,
         directory: &Path,
@@ -345,8 +347,8 @@ impl WorkTree {
         let arguments = arguments.list()?;
         let mut command = Command::new(&self.program);
         command
-            // The directory is passed with `-C` instead of as directory of the new process, and the program
-            // by its full path. Otherwise each start of a process would copy the memory map of this process.
+            // git gets its directory with `-C` and its program as a full path. With a directory or a bare name,
+            // starting the process would copy the memory map of bowline, which is slow.
             .arg("-C")
             .arg(directory)
             .env_clear()
@@ -364,7 +366,7 @@ impl WorkTree {
 const LIMITS: Limits = Limits {
     time: None,
     output: OUTPUT,
-    // In its own process group, ssh could not ask for a passphrase.
+    // The process group of the terminal is kept, because in another group ssh could not ask for a passphrase.
     is_group: false,
 };
 
@@ -380,7 +382,7 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the path of the git program; only the name `git` if it is not in PATH.
+/// Returns the path of the git program; only `git` if no directory in PATH contains the program.
 fn program(variables: &BTreeMap<OsString, OsString>) -> PathBuf {
     let path = variables.get(OsStr::new("PATH"));
     let folders = path.into_iter().flat_map(std::env::split_paths);
@@ -403,7 +405,7 @@ fn is_program(file: &Path) -> bool {
         .is_ok_and(|found| found.is_file() && runs(&found))
 }
 
-/// Returns the output of a git command, or an error if the command failed.
+/// Returns the standard output of a git command, or an error if the git command failed.
 fn told(command: &str, output: Output) -> Result<String, GitError> {
     match output.status.success() {
         true => Ok(String::from_utf8(output.stdout)
@@ -415,7 +417,7 @@ fn told(command: &str, output: Output) -> Result<String, GitError> {
     }
 }
 
-/// Returns the error output of git. Hooks write to stderr or stdout, so both are included.
+/// Returns the error output and the standard output of a git command as one text, because hooks write to either.
 fn complaint(output: &Output) -> String {
     let said = [&output.stderr, &output.stdout]
         .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());

@@ -4,31 +4,31 @@ use super::arguments::{Arguments, NoAddress, check_address};
 use super::{GitError, WorkTree, complaint};
 use crate::text::quoted;
 
-/// The reason why a push failed. The commit stays in the clone.
+/// The reason why a push or fetch failed. The local commits stay unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// There is no remote, or there are several and the user named none. Contains the remotes.
+    /// The clone has no remote, or has several and the user named none. Contains the names of the remotes.
     #[error("bowline cannot choose a remote{}", known(.0))]
     NoRemote(Vec<String>),
-    /// The user named a remote that does not exist, and the text is no address either.
+    /// The user named a remote that the clone does not have, and the text is no address either.
     #[error("{remote:?} is neither a remote nor an address ({why}){}", known(.remotes))]
     NoSuchRemote {
-        /// The text that the user gave.
+        /// The text that the user gave for the remote.
         remote: String,
         /// The reason why the text is no address.
         why: NoAddress,
         remotes: Vec<String>,
     },
-    /// The branch does not exist. Contains its name.
+    /// The clone does not have the branch to push. Contains the name of the branch.
     #[error("branch {0} does not exist, so there is nothing to push")]
     NoBranch(String),
-    /// The branch on the remote has commits that the clone does not have.
+    /// The remote refused the push, because its branch has commits that the clone does not have.
     #[error("the push was rejected: {remote} has newer commits on {branch}")]
     Rejected {
         /// The name or the address of the remote.
         remote: String,
         branch: String,
-        /// Whether the branch is checked out in this work tree.
+        /// Whether the pushed branch is checked out in this work tree.
         here: bool,
     },
     /// A rule of the remote refused the push.
@@ -37,10 +37,10 @@ pub enum PushError {
         /// The name or the address of the remote.
         remote: String,
         branch: String,
-        /// The message of the remote.
+        /// The message of the remote about the refused push.
         said: String,
     },
-    /// git or a local hook refused to send the branch.
+    /// git or a local hook did not send the branch to the remote.
     #[error("git did not push {branch} to {remote}: {said}")]
     NotSent {
         /// The name or the address of the remote.
@@ -49,13 +49,13 @@ pub enum PushError {
         /// The output of git and of the hook.
         said: String,
     },
-    /// The remote did not answer, or refused the credentials.
+    /// The remote did not answer, or refused the user's credentials.
     #[error("{remote} could not be reached: {said}")]
     Unreachable {
         /// The name or the address of the remote.
         remote: String,
         branch: String,
-        /// The output of git.
+        /// The output of git about the connection.
         said: String,
     },
     /// A git command failed.
@@ -71,8 +71,8 @@ fn known(remotes: &[String]) -> String {
 }
 
 impl PushError {
-    /// Converts the error of a git command that contacts a remote. If the command ran into its deadline, the
-    /// remote is unreachable.
+    /// Converts the error of a git command that contacts a remote. A command that exceeded its deadline becomes
+    /// [`PushError::Unreachable`].
     fn of(error: GitError, remote: &str, branch: &str) -> Self {
         match error {
             error @ GitError::TooSlow { .. } => Self::Unreachable {
@@ -84,7 +84,7 @@ impl PushError {
         }
     }
 
-    /// Returns the next step for the user, if there is one. The commit exists already.
+    /// Returns the next steps for the user, whose commit exists already; empty if there are none.
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::NoRemote(remotes) if remotes.is_empty() => vec![
@@ -134,14 +134,14 @@ impl PushError {
 }
 
 impl WorkTree {
-    /// Returns the names of the remotes.
+    /// Returns the names of the remotes that the clone has configured.
     pub fn remotes(&self) -> Result<Vec<String>, GitError> {
         let remotes = self.ask(Arguments::of("remote"))?;
         Ok(remotes.lines().map(str::to_owned).collect())
     }
 
-    /// Returns the remote to use: the one that the user named, or else that of the branch, or `origin`, or
-    /// the only remote.
+    /// Returns the name or address of the remote to use: the remote that the user named, or else the configured
+    /// remote of the branch, or else `origin`, or else the only remote.
     pub fn remote(&self, named: Option<&str>, branch: &str) -> Result<String, PushError> {
         let remotes = self.remotes()?;
         let configured = |key: String| -> Result<Option<String>, GitError> {
@@ -178,7 +178,7 @@ impl WorkTree {
         }
     }
 
-    /// Pushes a branch to the branch of the same name on the remote. Never forces the push.
+    /// Pushes a local branch to the branch of the same name on the remote, without force.
     pub fn push(&self, remote: &str, branch: &str) -> Result<(), PushError> {
         let own = format!("refs/heads/{branch}");
         if self.commit_of(&own)?.is_none() {
@@ -197,8 +197,8 @@ impl WorkTree {
         let here = self.state()?.branch.as_deref() == Some(branch);
         let (said, complaint) = (String::from_utf8_lossy(&output.stdout), complaint(&output));
         let (remote, branch) = (remote.to_owned(), branch.to_owned());
-        // git prints `!\tref:ref\t[rejected] (fetch first)`, or `[remote rejected]` if a rule of the remote
-        // refuses the push.
+        // For a refused push, git prints `!\tref:ref\t[rejected] (fetch first)`, or `[remote rejected]` if a rule of
+        // the remote refused it.
         let verdict = said.lines().find(|line| line.starts_with('!'));
         Err(match verdict {
             Some(line)
@@ -232,13 +232,13 @@ impl WorkTree {
         })
     }
 
-    /// Fetches a branch of a remote, and returns the number of its commits that the local branch does not
-    /// have. If the local branch does not exist, counts the commits that HEAD does not have, because a new
-    /// branch starts there. Returns 0 if the remote does not have the branch.
+    /// Fetches a branch of a remote, and returns how many of its commits the local branch does not have. If there is
+    /// no local branch, counts the commits that HEAD does not have, because a new local branch starts at HEAD.
+    /// Returns 0 if the remote does not have the branch.
     pub fn fetch(&self, remote: &str, branch: &str) -> Result<u64, PushError> {
         let own = format!("refs/heads/{branch}");
         let mut refs = own.clone();
-        // If the user gave an address instead of a remote, there are no remote-tracking branches to update.
+        // The remote-tracking branch is updated too, which only a named remote has, not an address.
         if self.remotes()?.iter().any(|known| known == remote) {
             refs = format!("+{own}:refs/remotes/{remote}/{branch}");
         }
@@ -250,7 +250,7 @@ impl WorkTree {
         let output = output.map_err(|error| PushError::of(error, remote, branch))?;
         let said = complaint(&output);
         if !output.status.success() {
-            // The remote does not have the branch, so it has no new commits.
+            // The result is 0 new commits, because the remote does not have the branch.
             if said.contains("couldn't find remote ref") {
                 return Ok(0);
             }

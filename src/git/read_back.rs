@@ -1,8 +1,8 @@
-//! Reads a commit back after git made it, and checks it.
+//! Reads a commit after git made it, and checks that it is as planned.
 //!
-//! During `git commit`, hooks and filters can change files, stage other files, rewrite the message, and amend
-//! or remove the commit. So bowline compares the commit with the edits and the message that it passed to git.
-//! If the meaning differs, bowline takes the commit back.
+//! The check is necessary because hooks and filters can change files, stage other files, rewrite the commit message,
+//! and amend or remove the commit. If the commit does not have the planned meaning, bowline removes it from the
+//! branch.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,22 @@ use super::journal::Journal;
 use super::log::{Changed, Commit, own_trailers};
 use super::{Blob, GitError, State, WorkTree};
 
-/// The result of comparing a commit with the edits and the message that bowline passed to git.
+/// The result of comparing the commits on a branch with the planned commit.
 #[derive(Debug)]
 pub(super) struct ReadBack {
-    /// The commit of the operation; None if the branch does not have it.
+    /// The commit of bowline's operation; None if the branch does not have it.
     commit: Option<Commit>,
-    /// Whether the commit is the only one since the base, and has the base as its only parent.
+    /// Whether the commit is the only one that the branch got since the base, and has the base as its only parent.
     alone: bool,
-    /// The differences between the commit and what bowline passed to git, as texts.
+    /// The differences between the commit and the planned commit, as texts for the user.
     wrong: Vec<String>,
-    /// The files that differ between the branch and the base.
+    /// The paths of the files that differ between the base and the tip of the branch.
     changed: BTreeSet<String>,
     notes: Vec<CommitNote>,
 }
 
 impl WorkTree {
-    /// Compares the commits of a branch since `base` with the edits and the message.
+    /// Compares the commits that a branch got since `base` with the planned commit.
     pub(super) fn read_back(
         &self,
         base: Option<&str>,
@@ -66,7 +66,8 @@ impl WorkTree {
             let mut trailers = own_trailers(&commit.message).into_iter();
             trailers.any(|(_, value)| value == wanted.operation)
         };
-        // If no commit has the trailers of the operation, bowline's commit is the oldest one.
+        // If no commit has the trailers of the operation, a hook removed them. Then the oldest commit is taken as
+        // bowline's, because hooks commit later.
         let at = commits.iter().position(is_ours);
         let at = at.unwrap_or(count.saturating_sub(1));
         let commit = (count > 0).then(|| commits.swap_remove(at));
@@ -92,8 +93,8 @@ impl WorkTree {
         })
     }
 
-    /// Returns the files that a commit changes although no edit names them. Adds a text to `wrong` for each
-    /// file whose meaning differs.
+    /// Returns the paths of the files that a commit changes although the plan does not. Adds a text to `wrong` for
+    /// each of these files whose meaning the commit changes.
     fn others_of(
         &self,
         commit: &Commit,
@@ -123,7 +124,7 @@ impl WorkTree {
         Ok(others.iter().map(|file| file.path.clone()).collect())
     }
 
-    /// Returns a file of a commit with the content that a checkout would write to disk; None if the commit
+    /// Returns the bytes that a checkout of a commit would write to a file, after git's filters; None if the commit
     /// does not have the file.
     fn smudged(&self, revision: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
         let question = Arguments::plain("cat-file", ["--filters"]);
@@ -132,7 +133,7 @@ impl WorkTree {
         Ok(output.status.success().then_some(output.stdout))
     }
 
-    /// Returns the paths of the files of a commit.
+    /// Returns the paths of all files in a commit.
     pub fn files_of(&self, revision: &str) -> Result<BTreeSet<String>, GitError> {
         let question = Arguments::plain("ls-tree", ["-r", "-z", "--name-only", "--full-tree"]);
         let listed = self.ask(question.operand(revision))?;
@@ -140,7 +141,7 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Returns the files that differ between the index and a commit.
+    /// Returns the paths of the files that differ between git's index and a commit.
     fn staged_since(&self, commit: &str) -> Result<BTreeSet<String>, GitError> {
         let question = Arguments::plain("diff-index", ["--cached", "--name-only", "-z"]);
         let listed = self.ask(question.operand(commit))?;
@@ -148,8 +149,8 @@ impl WorkTree {
         Ok(files.map(str::to_owned).collect())
     }
 
-    /// Updates the user's index to the commit. If a hook stages a file during `git commit --only`, the commit
-    /// gets the file but the user's index does not. Other files that the user has staged stay staged.
+    /// Updates the user's index for the files that a hook staged during `git commit --only`. git puts such a file
+    /// into the commit, but not into the user's index. Other files that the user has staged stay staged.
     fn catch_up_index(
         &self,
         base: Option<&str>,
@@ -178,7 +179,8 @@ impl WorkTree {
 }
 
 impl Turn<'_> {
-    /// Reads back the commits that the checked out branch got since the state `before`.
+    /// Reads and checks the commits that the checked out branch got since the state `before`. Returns bowline's
+    /// commit if it is as planned.
     pub(super) fn read_back_here(
         &self,
         before: &State,
@@ -194,7 +196,7 @@ impl Turn<'_> {
             return Err(self.altered("the branch is gone", "HEAD", base, branch));
         };
         if base == Some(&*tip) {
-            // The branch never got the commit, or a hook removed it.
+            // The branch does not have the commit: git never set the branch to it, or a hook removed it.
             tree.put_back(journal).map_err(unread)?;
             return Err(CommitError::Altered {
                 what: format!("{branch} does not have it"),
@@ -225,10 +227,9 @@ impl Turn<'_> {
             }
         };
         if here {
-            // Before the update of the index, git reported the files of the commit as changed. So the state
-            // is read again.
+            // The state is read again, because the update of the index changes which files git reports as changed.
             let mut dirty = tree.state().map_err(unread)?.dirty;
-            // A hook can also change files that are not part of the commit.
+            // Keep the files that the plan edits, and the files that were not dirty before: a hook changed these.
             dirty.retain(|path| {
                 let is_edited = wanted.edits.iter().any(|edit| edit.path == *path);
                 is_edited || !before.dirty.contains(path)
@@ -249,8 +250,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes back the newest commit of the checked out branch: restores the branch, the index and the files.
-    /// If one of the files has changed in between, keeps the commit and returns false.
+    /// Removes the newest commit from the checked out branch, and restores the index and the files. If somebody has
+    /// changed one of the files since, keeps the commit and returns false.
     fn take_back(
         &self,
         base: Option<&str>,
@@ -262,8 +263,8 @@ impl Turn<'_> {
             return Ok(false);
         };
         let tree = self.tree;
-        // If a hook changed a file only in the index, the file on disk still has the planned content. It gets
-        // the content of the commit first, so that it does not count as changed in between.
+        // A hook may have changed a file only in the index, so that the file on disk still has the planned content.
+        // The file gets the content of the commit first, because otherwise it would count as changed by somebody.
         let mut own = Vec::new();
         for noted in &journal.files {
             if tree.is_as_noted(noted)? && tree.has_file(tip, &noted.path)? {
@@ -279,7 +280,8 @@ impl Turn<'_> {
             let switch = flags.fold(Arguments::of("read-tree"), Arguments::flag);
             tree.ask(switch.operand(tip).operand(base))
         };
-        // git restores a file only if the index knows that the file matches the commit.
+        // The index is refreshed, because git restores only files of which the index knows that they match the
+        // commit.
         let refresh = Arguments::plain("update-index", ["-q", "--refresh"]);
         let _ = tree.ask(refresh);
         if switch(&["-n", "-m", "-u"]).is_err() {
@@ -291,14 +293,15 @@ impl Turn<'_> {
             return Ok(false);
         }
         switch(&["-m", "-u"])?;
-        // If a hook removed an edit from the commit, the file on disk still has the edit.
+        // A hook may have removed an edit from the commit while the file on disk still has it. Such a file is
+        // restored here.
         tree.put_back(journal)?;
         Ok(true)
     }
 }
 
 impl ReadBack {
-    /// Returns the commit; if it differs from what bowline passed to git, returns the differences as text.
+    /// Returns the checked commit. If it differs from the planned commit, returns the differences as text.
     pub(super) fn made(&self, branch: &str, here: bool) -> Result<Made, String> {
         match (&self.commit, self.wrong.is_empty()) {
             (Some(commit), true) => Ok(Made {

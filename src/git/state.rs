@@ -11,23 +11,23 @@ use super::{GitError, WorkTree};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// The commit of HEAD; None if there is no commit yet.
+    /// The id of the checked out commit; None if the branch has no commit yet.
     pub head: Option<String>,
     /// The checked out branch; None if HEAD is detached.
     pub branch: Option<String>,
-    /// The upstream branch, such as `origin/main`; None if the branch has none.
+    /// The upstream of the checked out branch, such as `origin/main`; None if the branch has no upstream.
     pub upstream: Option<String>,
-    /// The number of commits of the branch that the upstream did not have at the last fetch.
+    /// The number of commits that the checked out branch has and its upstream did not have at the last fetch.
     pub ahead: u64,
-    /// The number of commits of the upstream that the branch does not have.
+    /// The number of commits that the upstream had at the last fetch and the checked out branch does not have.
     pub behind: u64,
-    /// The tracked files that differ from the last commit, in the index or on disk.
+    /// The tracked files that differ from the checked out commit, in the index or on disk.
     pub dirty: BTreeSet<String>,
-    /// The operation in progress, such as `a merge`; None if there is none.
+    /// The git operation in progress, such as `a merge`; None if no operation is in progress.
     pub under_way: Option<&'static str>,
 }
 
-/// The files in git's directory that show which operation is in progress.
+/// The files in git's directory that show which operation is in progress, each with the name of the operation.
 const UNDER_WAY: [(&str, &str); 6] = [
     ("MERGE_HEAD", "a merge"),
     ("rebase-merge", "a rebase"),
@@ -49,7 +49,8 @@ impl WorkTree {
                 "--no-renames",
             ],
         );
-        // Reading the state must not lock the index, because another git process may need it.
+        // With this variable, git does not lock the index to read the state, because another git process may need the
+        // lock.
         let variables: [(&str, &OsStr); 1] = [("GIT_OPTIONAL_LOCKS", "0".as_ref())];
         let said = self.output(self.root(), &question, &variables, b"")?;
         let mut state = read(&super::told("status", said)?);
@@ -83,8 +84,8 @@ fn read(porcelain: &str) -> State {
             }
             continue;
         }
-        // A changed file is `1 XY sub mH mI mW hH hI path`. A file in conflict begins with `u`, and has one
-        // more mode and one more id.
+        // For a changed file, git prints `1 XY sub mH mI mW hH hI path`. For a file with a conflict, the line begins
+        // with `u` and has one more mode and one more id.
         let fields = match line.split_once(' ') {
             Some(("1", _)) => 8,
             Some(("u", _)) => 10,

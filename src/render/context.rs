@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::Inputs;
 use crate::api::Object;
 
-/// The variables in templates of a ComponentTypeDefinition, as [`Context::of_type`] binds them.
+/// The names of the variables for templates of a ComponentTypeDefinition, in the order of [`Context::of_type`].
 pub(super) const OF_TYPE: &[&str] = &["metadata", "spec", "build", "workload", "environment"];
-/// The variables in templates of an Addon, as [`Context::of_addon`] binds them.
+/// The names of the variables for templates of an Addon, in the order of [`Context::of_addon`].
 pub(super) const OF_ADDON: &[&str] = &[
     "metadata",
     "spec",
@@ -20,7 +20,7 @@ pub(super) const OF_ADDON: &[&str] = &[
     "environment",
 ];
 
-/// The values of the variables that all templates of a component share.
+/// The values of the variables for the templates of one component.
 pub(super) struct Context {
     metadata: Value,
     spec: Value,
@@ -53,7 +53,7 @@ impl Context {
         }
     }
 
-    /// Returns the variables for templates of the ComponentTypeDefinition.
+    /// Returns the variables for the templates of the component's ComponentTypeDefinition.
     pub(super) fn of_type(&self) -> Names<'_> {
         Names(vec![
             ("metadata", &self.metadata),
@@ -64,7 +64,8 @@ impl Context {
         ])
     }
 
-    /// Returns the variables for templates of an addon instance.
+    /// Returns the variables for the templates of one addon instance. `spec` contains the parameters of this
+    /// instance.
     pub(super) fn of_addon<'c>(&'c self, instance_id: &'c Value, spec: &'c Value) -> Names<'c> {
         Names(vec![
             ("metadata", &self.metadata),
@@ -78,7 +79,7 @@ impl Context {
     }
 }
 
-/// The names and values of variables.
+/// Variables of a template: names and values.
 pub(super) struct Names<'c>(Vec<(&'static str, &'c Value)>);
 
 impl<'c> Names<'c> {

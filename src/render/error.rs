@@ -1,4 +1,4 @@
-//! The errors of rendering, each with its definition, template, path and column.
+//! The errors of rendering. Each names the definition, the template, the path in it, and the column.
 
 use std::fmt;
 
@@ -11,35 +11,35 @@ pub struct RenderError(pub Vec<Problem>);
 /// An error or a warning of a render.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The object that the user must change.
+    /// The object that contains the error, which the user must change.
     pub definition: Definition,
-    /// The template in the object, such as `resource deployment`. None if the problem is not in a template.
+    /// The template in this object, such as `resource deployment`. None if the problem is not in a template.
     pub template: Option<String>,
-    /// The path of the field, such as `template.spec.replicas`.
+    /// The path of the wrong field in the template or object, such as `template.spec.replicas`.
     pub path: String,
-    /// The position in the text of the field; None if the whole field is wrong.
+    /// The position of the problem in the text of the field; None if the whole field is wrong.
     pub column: Option<Column>,
     /// What is wrong, and the next step for the user.
     pub message: String,
 }
 
-/// An object from which a component is rendered, as problems name it.
+/// The object (component, definition or settings) that contains a problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Definition {
     pub kind: &'static str,
     pub name: String,
 }
 
-/// A position in a text. The line and the column count from 1, and the column counts characters.
+/// A position in the text of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// The number of the line, counted from 1.
+    /// The number of the line in the text, counted from 1.
     pub line: usize,
-    /// The number of the character in the line, counted from 1.
+    /// The number of the character in its line, counted from 1.
     pub column: usize,
 }
 
-/// A problem without its definition. It comes from code that does not know the definition.
+/// A problem without its definition, because the code that finds it does not know the definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) path: String,
@@ -58,7 +58,8 @@ impl Column {
         }
     }
 
-    /// Returns the position of a line and column in an inner text, which begins at this position.
+    /// Returns the position of `line` and `column` in the whole text. They are counted in an inner text that begins
+    /// at this position.
     pub(super) fn further(self, line: usize, column: usize) -> Self {
         match line {
             1 => Self {

@@ -10,7 +10,8 @@ use crate::api::Object;
 use crate::api::choreo::rendered::RenderedResource;
 
 /// Kubernetes' own cluster-scoped kinds, by API group.
-// Custom kinds count as namespaced, unless their template contains `namespace: ""`.
+// A kind that is not in this list counts as namespaced. A template of a cluster-scoped custom kind must contain
+// `namespace: ""`.
 pub(super) const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     (
         "",
@@ -76,7 +77,7 @@ pub(super) const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     ("storagemigration.k8s.io", &["StorageVersionMigration"]),
 ];
 
-/// The identity of an object. Resources are sorted by it.
+/// The identity of a resource, by which resources are compared and sorted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     kind: String,
@@ -92,7 +93,7 @@ pub(super) struct Made {
     pub(super) template: String,
 }
 
-/// Sets the namespaces of the resources, reports duplicates, and sorts.
+/// Sets the namespaces of the resources, reports resources with equal identity, and sorts the resources.
 pub(super) fn finish(made: Vec<Made>, namespace: &str, notes: &mut Notes) -> Vec<RenderedResource> {
     let mut finished: BTreeMap<Identity, Made> = BTreeMap::new();
     let mut ids: BTreeMap<String, String> = BTreeMap::new();
@@ -137,7 +138,7 @@ fn problem(made: &Made, path: &str, message: String) -> Problem {
     }
 }
 
-/// An error in a resource: the field, and the message.
+/// An error in a resource: the name of the wrong field, and the message.
 type Wrong = (&'static str, String);
 
 /// Checks that a resource has apiVersion, kind and name.
@@ -152,7 +153,7 @@ pub(super) fn check_identity(object: &Object) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Returns the identity of an object, and sets its namespace.
+/// Returns the identity of a resource, after setting its namespace.
 fn identify(object: &mut Object, namespace: &str) -> Result<Identity, Wrong> {
     let version = text(object.get("apiVersion"), "apiVersion")?;
     let kind = text(object.get("kind"), "kind")?;
@@ -177,7 +178,7 @@ fn identify(object: &mut Object, namespace: &str) -> Result<Identity, Wrong> {
                 return Err(("metadata.namespace", message));
             }
         },
-        // A template with `namespace: ""` is for a cluster-scoped custom kind.
+        // This custom kind is cluster-scoped, because its template contains `namespace: ""`.
         Some(own) if own.is_empty() && !is_builtin(&group) => own,
         Some(own) if !own.is_empty() => own,
         _ => namespace.to_owned(),

@@ -1,4 +1,4 @@
-//! Finds the errors in a definition that no component uses.
+//! Finds errors in a definition without rendering it, because no component may use it yet.
 
 use kube::ResourceExt;
 

@@ -1,13 +1,14 @@
-//! Shortens label values that are too long.
+//! Shortens label values that are too long for Kubernetes.
 //!
-//! A label and its selectors must stay equal, so both are shortened in the same way: labels in any metadata,
-//! and every form of selector in Kubernetes' own kinds. The fields of custom kinds are not changed.
+//! A label and the selectors for it must stay equal, so both are shortened in the same way: labels in any metadata,
+//! and all forms of selectors in Kubernetes' own kinds. The spec of custom kinds is not changed.
 
 use serde_json::Value;
 
 use crate::api::{Object, names};
 
-/// Shortens the label values with more than 63 characters, and appends a hash to them.
+/// Shortens the label values with more than 63 characters. Each gets a hash at its end, so that different values stay
+/// different.
 pub(super) fn shorten(object: &mut Object) {
     let said = |field: &str| object.get(field).and_then(Value::as_str);
     let selects_by_map = matches!(

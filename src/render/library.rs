@@ -1,4 +1,4 @@
-//! A cache of compiled expressions and schemas, so that each one is compiled only once for all components.
+//! A cache of compiled expressions and schemas. All components share it, so that each source text is compiled once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,19 +8,19 @@ use bounded_cel::{CelError, Program, TextFunction};
 use super::schema::{Problem, Schema};
 use crate::api::{Object, names};
 
-/// The additional functions of templates, which create names of a valid length.
+/// The functions that only templates have: they create names of a valid length.
 const NAMES: &[(&str, TextFunction)] = &[
     ("dns", names::label),
     ("subdomain", names::subdomain),
     ("labelValue", names::label_value),
 ];
 
-/// The largest total size of the cached source texts, in bytes. A compiled expression or schema needs some
-/// hundred times the memory of its source, so the cache needs at most some hundred MB.
+/// The largest total size of the cached source texts, in bytes. A compiled source needs some hundred times its size,
+/// so the cache needs at most some hundred MB of memory.
 const SOURCES: usize = 1 << 20;
 
-/// A cache of compiled expressions and schemas; the key is their source text. The cache changes only the
-/// speed of rendering, never the result.
+/// A cache of compiled expressions and schemas, by their source text. The cache makes rendering faster and never
+/// changes its result.
 #[derive(Default)]
 pub struct Library {
     programs: Mutex<Shelf<Program>>,
@@ -46,14 +46,14 @@ impl Library {
         Self::default()
     }
 
-    /// Returns the compiled form of an expression. Compiles it if it is not in the cache.
+    /// Returns a compiled expression from the cache, or compiles it.
     pub(super) fn program(&self, source: &str) -> Result<Program, CelError> {
         found(&self.programs, source, || {
             Program::compile_template(source, &bounded_cel::Limits::default(), NAMES)
         })
     }
 
-    /// Returns the parsed form of a definition's schema. Parses it if it is not in the cache.
+    /// Returns a parsed schema of a definition from the cache, or parses it.
     pub(super) fn schema(&self, parameters: &Object) -> Result<Arc<Schema>, Vec<Problem>> {
         let source = serde_json::to_string(parameters).unwrap_or_default();
         found(&self.schemas, &source, || {
@@ -62,8 +62,8 @@ impl Library {
     }
 }
 
-/// Returns the compiled form of a source text from the cache, or compiles it. Two threads may compile the
-/// same source at the same time.
+/// Returns the compiled form of a source text from the cache, or compiles it. Two threads may compile the same source
+/// text at the same time, because the cache is not locked meanwhile.
 fn found<T: Clone, E>(
     shelf: &Mutex<Shelf<T>>,
     source: &str,

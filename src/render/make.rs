@@ -14,10 +14,10 @@ use super::{Definition, Notes, patch};
 use crate::api::choreo::rendered::RenderedResource;
 use crate::text;
 
-/// The largest number of resources of a component.
+/// The largest number of resources that a component may have.
 const RESOURCES: usize = 1000;
-/// The largest total size of all resources, in bytes. It is larger than the size that an API server accepts
-/// for one object.
+/// The largest total size of a component's resources, in bytes. An API server accepts less for a single object, so no
+/// valid resource exceeds this.
 const BYTES: usize = 4 << 20;
 /// The largest nesting depth of a resource, which is the limit of the YAML reader.
 const DEPTH: usize = 100;
@@ -39,7 +39,7 @@ pub(super) fn make(blueprint: &Blueprint<'_>, notes: &mut Notes) -> Vec<Made> {
         let owner = &addon.definition;
         workshop.create(owner, &addon.creates, &addon.prefix, &names, notes);
         for patch in &addon.patches {
-            // After an error, no more patches are applied, because they could fail as a consequence.
+            // After an error, no patch is applied, because it could fail only because of this error.
             if notes.problems.is_empty()
                 && let Err(fault) = workshop.patch(patch, &names)
             {
@@ -72,7 +72,7 @@ impl Renderer {
         }
     }
 
-    /// Creates the resources of one template: at most one, or with forEach one for each item.
+    /// Creates the resources of one template: none or one; with forEach, none or one for each item.
     fn expand(
         &mut self,
         owner: &Definition,
@@ -88,7 +88,7 @@ impl Renderer {
                 false => Ok(()),
             };
         };
-        // A condition that does not use the item is evaluated only once.
+        // The condition is evaluated for each item only if it uses the item, otherwise once.
         let by_item = resource
             .include
             .as_ref()
@@ -116,7 +116,8 @@ impl Renderer {
         }
     }
 
-    /// Evaluates a forEach expression. Returns the items of a list, or the entries of a map sorted by key.
+    /// Evaluates a forEach expression. Returns the items of its list, or the entries of its map as `{key, value}`,
+    /// sorted by key.
     fn items(&mut self, each: &Expression, bindings: &Bindings<'_>) -> Result<Vec<Value>, Fault> {
         let trail = Trail::root("forEach");
         match each.value(&trail, &mut self.scope(bindings))? {
@@ -139,7 +140,7 @@ impl Renderer {
     ) -> Result<(), Fault> {
         let trail = Trail::root("template");
         let value = resource.template.value(&trail, &mut self.scope(bindings))?;
-        // A template is a map, so its value is never missing.
+        // The value exists always, because the template is a map and not a single expression.
         let value = value.unwrap_or_default();
         check_depth(&value, "template")?;
         let bytes = serde_json::to_vec(&value).map_or(0, |json| json.len());
@@ -205,7 +206,7 @@ impl Renderer {
         }
     }
 
-    /// Applies the operations of a patch to a resource. None if the patch does not select the resource.
+    /// Returns a resource after the operations of a patch. None if the patch does not select the resource.
     fn patched(
         &mut self,
         resource: &Value,
@@ -226,7 +227,7 @@ impl Renderer {
             let value = match &operation.value {
                 Some(value) => {
                     match value.value(&trail.field("value"), &mut self.scope(&bindings))? {
-                        // If the value is an empty optional, the operation is left out.
+                        // The patch operation is skipped, because its value is an empty optional.
                         None => continue,
                         value => value,
                     }
@@ -236,8 +237,8 @@ impl Renderer {
             let trail = trail.field("path");
             let scope = &mut self.scope(&bindings);
             let path = operation.path.text(&trail, scope, patch::escape)?;
-            // The evaluated path can differ from the template, so its columns are not columns of the
-            // template.
+            // A position in the evaluated path would not be a position in the template, so the error shows the
+            // evaluated path and no column.
             let shown = text::fit(&path, 200);
             let failed = |message| fault(trail.to_string(), format!("{shown}: {message}"));
             let path = patch::Path::parse(&path).map_err(|error| failed(error.to_string()))?;
@@ -251,7 +252,7 @@ impl Renderer {
         Ok(Some(object))
     }
 
-    /// Adds bytes to the total size of the resources. Fails at the limit.
+    /// Adds bytes to the total size of the component's resources. Fails if the total size exceeds [`BYTES`].
     fn grow(&mut self, bytes: usize, path: &str) -> Result<(), Fault> {
         self.bytes = self.bytes.saturating_add(bytes);
         match self.bytes > BYTES {
@@ -271,7 +272,7 @@ impl Renderer {
     }
 }
 
-/// Refuses a value that is nested too deep to be written or compared safely.
+/// Returns an error if a value is nested deeper than [`DEPTH`], so that it can be written and compared safely.
 fn check_depth(value: &Value, path: &str) -> Result<(), Fault> {
     let mut open = vec![(value, 1)];
     while let Some((value, depth)) = open.pop() {

@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::api::Object;
 
-/// Merges `over` into `base`.
+/// Merges the parameters `over` into the parameters `base`.
 ///
-/// - A map in `over` is merged key by key into a map in `base`, at every depth. It replaces a value that is
-///   not a map.
-/// - A null in `over` removes its key from `base`. A map that is new to `base` is added without its null
+/// - A map in `over` is merged key by key into the map that `base` has at the same key, at every depth. If `base` has
+///   another value there, the map replaces it.
+/// - A null in `over` removes its key from `base`. A map that `base` does not have yet is added without its null
 ///   keys.
-/// - A list or a scalar in `over` replaces the value in `base`. Nulls inside a list stay.
-/// - A null in `base` stays if `over` does not have its key.
+/// - A list or a scalar in `over` replaces the value in `base`. Nulls inside a list are kept.
+/// - A null in `base` is kept if `over` does not have its key.
 pub fn merge(base: &mut Object, over: &Object) {
-    // The loop uses a stack instead of recursion, because foreign data may be nested very deeply.
+    // The merge does not recurse, because the maps of a user may be nested very deeply.
     let mut pairs = vec![(base, over)];
     while let Some((base, over)) = pairs.pop() {
         for (key, value) in over {
@@ -156,7 +156,8 @@ mod tests {
             .prop_map(|map| map.into_iter().collect())
     }
 
-    /// Returns objects without nulls. Each key has a map as its value in all of them, or in none.
+    /// Returns objects without nulls. If a key has a map as its value in one of the objects, it has a map in all of
+    /// them.
     fn shaped() -> impl Strategy<Value = Object> {
         let flat = prop::collection::btree_map("[xy]", (0..9i64).prop_map(Value::from), 0..3)
             .prop_map(|map| map.into_iter().collect::<Object>());

@@ -1,8 +1,8 @@
 //! Renders definitions and settings to manifests. The functions are pure: equal inputs give equal bytes.
 //!
-//! First the parameters are merged and checked with the schema. Then the templates of the component type
-//! create resources. Then each addon in turn creates more resources and patches the existing ones. This
-//! module does not fetch, apply or connect to a cluster. A template can use these variables:
+//! First the parameters are merged and checked with the schema. Then the templates of the component type create
+//! resources. Then each addon in turn creates more resources and patches the existing ones. This module does not
+//! fetch definitions and does not connect to a cluster. A template can use these variables:
 //!
 //! | name | content |
 //! |---|---|
@@ -58,17 +58,17 @@ pub struct Inputs<'a> {
 pub struct Rendered {
     /// The resources, sorted by kind, group, namespace and name.
     pub resources: Vec<RenderedResource>,
-    /// Warnings about values that were left out.
+    /// Warnings about values in the inputs that were ignored, such as unknown parameters.
     pub warnings: Vec<Problem>,
 }
 
 impl Rendered {
-    /// Returns the digest of the resources. Equal resources have equal digests.
+    /// Returns the digest of the rendered resources. Equal resources have equal digests.
     pub fn hash(&self) -> String {
         digest::of(&self.resources)
     }
 
-    /// Returns the resources as a text of YAML documents.
+    /// Returns the rendered resources as YAML documents in one text.
     pub fn yaml(&self) -> String {
         let mut out = String::new();
         for resource in &self.resources {
@@ -81,7 +81,7 @@ impl Rendered {
     }
 }
 
-/// Renders a component for an environment. Fails with all problems that were found.
+/// Renders a component for an environment. If there are problems, fails with all of them.
 pub fn render(inputs: &Inputs<'_>, library: &Library) -> Result<Rendered, RenderError> {
     let mut notes = Notes::default();
     let blueprint = read::blueprint(inputs, library, &mut notes);
@@ -106,11 +106,11 @@ struct Notes {
     problems: Vec<Problem>,
 }
 
-/// The largest number of reported problems.
+/// The largest number of problems that one error contains.
 const PROBLEMS: usize = 100;
 
 impl Notes {
-    /// Returns the first [`PROBLEMS`] problems. The last one says how many others there are.
+    /// Returns the first [`PROBLEMS`] problems. The last of them says how many more problems there are.
     fn some_problems(mut self) -> Vec<Problem> {
         let more = self.problems.len().saturating_sub(PROBLEMS);
         self.problems.truncate(PROBLEMS);
@@ -120,7 +120,7 @@ impl Notes {
         self.problems
     }
 
-    /// Adds errors in a template of a definition to the problems.
+    /// Adds the errors in a template of `definition` to the problems.
     fn blame(
         &mut self,
         definition: &Definition,

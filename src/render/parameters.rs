@@ -1,4 +1,4 @@
-//! The parameters of a component or an addon instance: merges them, and checks them with the schema.
+//! The parameters of a component or an addon instance: merges them from two sources, and checks them with the schema.
 
 use kube::ResourceExt;
 use serde_json::Value;
@@ -8,18 +8,18 @@ use super::schema;
 use super::{Definition, Inputs, Notes, Problem, merge};
 use crate::api::Object;
 
-/// The two sources of parameters, with their paths for error messages.
+/// The two sources of the parameters of a component or an addon instance. Each has its path for error messages.
 pub(super) struct Sources<'a> {
-    /// The parameters in the component.
+    /// The parameters that the component itself contains.
     pub(super) base: &'a Object,
     pub(super) base_path: String,
-    /// The parameters in the settings of the environment.
+    /// The parameters in the settings of the environment, which have priority; None if the settings have none.
     pub(super) over: Option<&'a Object>,
     pub(super) over_path: String,
 }
 
 impl Sources<'_> {
-    /// Merges the parameters, and checks them with the schema of their definition.
+    /// Merges the parameters of both sources, and checks them with the schema of their definition.
     pub(super) fn parameters(
         &self,
         schema: &Object,
@@ -28,7 +28,7 @@ impl Sources<'_> {
         library: &Library,
         notes: &mut Notes,
     ) -> Object {
-        // The merge starts with an empty object, so that a null in the component also removes its key.
+        // Both sources are merged into an empty object, so that also a null in the first source removes its key.
         let mut merged = Object::new();
         merge::merge(&mut merged, self.base);
         if let Some(over) = self.over {
@@ -69,7 +69,7 @@ impl Sources<'_> {
     }
 }
 
-/// Converts problems in the schema of a definition to problems of the render.
+/// Converts the errors in the schema of a definition to problems of that definition.
 pub(super) fn of_schema(
     owner: &Definition,
     problems: Vec<schema::Problem>,
@@ -90,7 +90,7 @@ fn joined(path: &str, further: &str) -> String {
     }
 }
 
-/// Returns the component as the object that a problem names.
+/// Returns the component, for a problem in its own parameters.
 pub(super) fn component(inputs: &Inputs<'_>) -> Definition {
     Definition {
         kind: "Component",
@@ -98,7 +98,7 @@ pub(super) fn component(inputs: &Inputs<'_>) -> Definition {
     }
 }
 
-/// Returns the settings of the environment as the object that a problem names.
+/// Returns the settings of the environment, for a problem in their parameters.
 pub(super) fn settings(inputs: &Inputs<'_>) -> Definition {
     let named = inputs
         .settings
@@ -109,8 +109,8 @@ pub(super) fn settings(inputs: &Inputs<'_>) -> Definition {
     }
 }
 
-/// Returns whether parameters determine the value at a path: they contain it, or a value on the path that is
-/// not a map.
+/// Returns whether the parameters `over` determine the value at a path: they contain a value at the path, or one
+/// before its end that is not a map.
 fn decides(over: &Object, steps: &[String]) -> bool {
     let mut map = over;
     for step in steps {

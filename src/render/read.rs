@@ -1,4 +1,5 @@
-//! Parses the definitions of a component: all templates, conditions and paths, before the first evaluation.
+//! Parses the definitions of a component: all templates, conditions and paths. This happens before the first
+//! evaluation, so that errors in unused templates are found too.
 
 use kube::ResourceExt;
 use serde_json::Value;
@@ -14,7 +15,7 @@ use crate::api::openchoreo::component::{
     AddonInstance, AddonPatch, PatchOperation, PatchVerb, ResourceTemplate,
 };
 
-/// The default name of the variable for the item of a forEach.
+/// The default name of the variable that contains the current item of a forEach.
 const ITEM: &str = "item";
 
 /// The definitions of a component in parsed form.
@@ -40,7 +41,7 @@ pub(super) struct Instance<'t> {
     pub(super) definition: Definition,
     pub(super) instance_id: Value,
     pub(super) spec: Value,
-    /// The prefix for the ids of the resources that the instance creates.
+    /// The prefix of the ids of all resources that this addon instance creates.
     pub(super) prefix: String,
     pub(super) creates: Vec<Resource<'t>>,
     pub(super) patches: Vec<Patch<'t>>,
@@ -150,7 +151,7 @@ fn addon<'t>(
     })
 }
 
-/// Adds a warning for each addon override whose addon instance the component does not have.
+/// Adds a warning for each addon override in the settings for which the component has no addon instance.
 fn warn_of_unused_overrides(inputs: &Inputs<'_>, notes: &mut Notes) {
     let used = &inputs.definitions.component.spec.addons;
     let overrides = inputs
@@ -176,7 +177,7 @@ fn warn_of_unused_overrides(inputs: &Inputs<'_>, notes: &mut Notes) {
     }
 }
 
-/// Parses resource templates.
+/// Parses the resource templates of a definition.
 pub(super) fn resources<'t>(
     owner: &Definition,
     word: &str,

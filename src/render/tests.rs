@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::{AddonDefinition, Component, Workload};
 
-/// Returns the definitions of a component from their YAML parts.
+/// Returns the definitions of a component. `parts` contains the spec of each definition.
 fn definitions(parts: &Value) -> Definitions {
     let part = |name: &str| parts.get(name).cloned().unwrap_or_else(|| json!({}));
     let object = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "openchoreo.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
@@ -83,8 +83,8 @@ fn render_yaml(text: &str) -> Result<Rendered, String> {
     render_parts(&parse(text))
 }
 
-/// Renders a ConfigMap with a template under the key `out`, and returns its value. Null if the value was left
-/// out.
+/// Renders a ConfigMap whose key `out` contains the template `written`, and returns the value of this key. Null if
+/// the key was left out.
 fn value_of(written: &Value) -> Result<Value, String> {
     let parts = json!({
         "component": {
@@ -111,7 +111,7 @@ fn value_of(written: &Value) -> Result<Value, String> {
 #[test]
 fn what_values_become() {
     let table: &[(Value, Value)] = &[
-        // An expression alone keeps its type.
+        // A string that is one expression becomes the value of the expression, with its type.
         (json!("${spec.n}"), json!(3)),
         (json!("${ spec.n }"), json!(3)),
         (json!("${spec.half}"), json!(0.5)),
@@ -162,7 +162,7 @@ fn what_values_become() {
         (json!("${spec.code}"), json!("${spec.word}")),
         (json!("x${spec.code}"), json!("x${spec.word}")),
         (json!("${spec.mustache}"), json!("{{ .host }}:{{ .port }}")),
-        // Optionals and `omit()`.
+        // These templates use optionals and `omit()`.
         (json!("${spec.?missing}"), Value::Null),
         (json!({"a": "${spec.?missing}", "b": 1}), json!({"b": 1})),
         (json!(["${spec.?missing}", 1]), json!([1])),
@@ -184,7 +184,7 @@ fn what_values_become() {
         (json!({"a": {"b": "${omit()}"}}), json!({"a": {}})),
         (json!("${spec.?missing.optMap(m, m + 1)}"), Value::Null),
         (json!("${spec.?n.optMap(n, n + 1)}"), json!(4)),
-        // The function `merge`.
+        // These templates use the function `merge`.
         (
             json!("${merge(spec.map, {'b': {'c': 9}})}"),
             json!({"a": 1, "b": {"c": 9, "d": 3}}),
@@ -217,7 +217,7 @@ fn what_values_become() {
             json!("${merge(merge({'a': 1}, {'b': 2}), {'c': 3})}"),
             json!({"a": 1, "b": 2, "c": 3}),
         ),
-        // The functions that create names.
+        // These templates use the functions that create names.
         (
             json!("${dns(metadata.name, 'Settings')}"),
             json!("cart-settings"),
@@ -234,7 +234,7 @@ fn what_values_become() {
             json!("${labelValue('v1+2').startsWith('v1-2-')}"),
             json!(true),
         ),
-        // Lists, strings and encodings.
+        // These templates use functions for lists, strings and encodings.
         (json!("${spec.ports.map(p, p.port)}"), json!([80, 9000])),
         (
             json!("${spec.ports.filter(p, p.name == 'http')}"),
@@ -259,7 +259,7 @@ fn what_values_become() {
             json!([{"name": "a"}, {"name": "b"}]),
         ),
         (json!("${lists.range(3)}"), json!([0, 1, 2])),
-        // The variables of templates.
+        // These templates use the variables of templates.
         (
             json!("${metadata.name}.${metadata.namespace}"),
             json!("cart.shop"),
@@ -273,13 +273,13 @@ fn what_values_become() {
         (json!("${environment.name}"), json!("production")),
         (json!("${environment.namespace}"), json!("shop-production")),
         (json!("${environment.isProduction}"), json!(true)),
-        // Expressions in keys.
+        // These templates have expressions in keys.
         (
             json!({"${spec.word}": 1, "k-${spec.n}": 2}),
             json!({"cart": 1, "k-3": 2}),
         ),
         (json!({"$${x}": 1}), json!({"${x}": 1})),
-        // Expressions in nested lists and maps.
+        // These templates have expressions in nested lists and maps.
         (
             json!([{"a": ["${spec.n}", {"b": "${spec.word}"}]}]),
             json!([{"a": [3, {"b": "cart"}]}]),
@@ -444,7 +444,7 @@ fn bombs_are_stopped() {
     }
 }
 
-/// Each entry has whole definitions, and the expected resources as `id kind/name` or the expected errors.
+/// Each entry contains whole definitions, and the expected result: resources as `id kind/name`, or errors.
 #[test]
 fn what_definitions_become() {
     let template = "template: {apiVersion: v1, kind: ConfigMap, metadata: {name: ";
@@ -536,7 +536,7 @@ fn what_definitions_become() {
             format!("component: {{addons: [{{name: x, instanceId: i}}, {{name: z, instanceId: j}}]}}\nx: {{creates: [{{id: c, {template} c}}}}}}]}}\nz: {{patches: [{{target: {{kind: ConfigMap}}, operations: [{{op: replace, path: /metadata/name, value: d}}]}}]}}"),
             "x-i-c ConfigMap/d",
         ),
-        // Definitions with errors.
+        // The following definitions contain errors.
         (
             "a name that nothing has, in what is left out",
             format!("type: {{resources: [{{id: a, includeWhen: '${{false}}', {template} 'a-${{sepc.x}}'}}}}}}]}}"),

@@ -1,8 +1,7 @@
-//! Embedded content of a release: a plain object, or gzip in base64 if the object is large.
+//! Embedded content of a release: a definition as a plain object, or as gzip in base64 if it is large.
 //!
-//! A definition that is one string costs an API server a fraction of the time and memory of the same
-//! definition as an object, so content larger than [`PACK_OVER`] is compressed. Equal definitions give equal
-//! bytes.
+//! A definition larger than [`PACK_OVER`] is compressed, because an API server needs much less time and memory for
+//! one string than for a large object. Equal definitions become equal bytes.
 
 use std::io::{Read, Write};
 
@@ -16,20 +15,20 @@ use serde_json::Value;
 use crate::api::Object;
 use crate::api::openchoreo::release::Content;
 
-/// The size of the JSON in bytes above which content is compressed.
+/// The size of a definition as JSON, in bytes, above which it is compressed.
 pub const PACK_OVER: usize = 20 << 10;
-/// The largest size of uncompressed content, in bytes.
+/// The largest size of a definition after uncompressing, in bytes.
 pub const UNPACKED_AT_MOST: usize = 8 << 20;
 
-/// The reason why embedded content cannot be read.
+/// The reason why the embedded content of a release cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
-    /// The text is not base64.
+    /// The compressed content is not base64. Contains the error.
     #[error(
         "`compressed` is not base64 ({0}); it must contain the gzip of the definition in base64"
     )]
     Base64(String),
-    /// The bytes are not gzip.
+    /// The compressed content is not gzip. Contains the error.
     #[error("`compressed` is not the base64 of a gzip ({0}); create the release again")]
     Gzip(String),
     /// The uncompressed content is larger than the limit.
@@ -37,18 +36,18 @@ pub enum ContentError {
         "the content has more than {UNPACKED_AT_MOST} bytes uncompressed; no definition needs that much"
     )]
     TooLarge,
-    /// The uncompressed bytes are not UTF-8.
+    /// The uncompressed content is not UTF-8.
     #[error("the uncompressed content is not UTF-8; create the release again")]
     NotText,
-    /// The text is not valid YAML.
+    /// The uncompressed content is not valid YAML.
     #[error("{0}")]
     Yaml(#[from] bounded_yaml::YamlError),
-    /// The text does not contain exactly one object.
+    /// The uncompressed content is not exactly one object.
     #[error("the content must be one object, but is {0}")]
     NotOneObject(String),
 }
 
-/// Converts a definition to embedded content: plain, or compressed if it is large.
+/// Converts a definition to embedded content: compressed if it is larger than [`PACK_OVER`], otherwise plain.
 pub fn pack(object: &Object) -> Content {
     let json = serde_json::to_vec(object).expect("BUG: a JSON object is JSON");
     if json.len() <= PACK_OVER {
@@ -60,7 +59,7 @@ pub fn pack(object: &Object) -> Content {
     Content::from_compressed(STANDARD.encode(packed))
 }
 
-/// Converts embedded content to a definition.
+/// Returns the definition in embedded content, uncompressed if necessary.
 pub fn unpack(content: &Content) -> Result<Object, ContentError> {
     let Some(base64) = content.compressed() else {
         return Ok(content.0.clone());
@@ -79,11 +78,11 @@ pub fn unpack(content: &Content) -> Result<Object, ContentError> {
     one_object("compressed content", &bytes)
 }
 
-/// Parses a JSON or YAML text that contains exactly one object. `origin` names the text in errors.
+/// Parses a JSON or YAML text that must contain exactly one object. `origin` is the name of the text in errors.
 fn one_object(origin: &str, bytes: &[u8]) -> Result<Object, ContentError> {
     let text = std::str::from_utf8(bytes).map_err(|_| ContentError::NotText)?;
-    // `pack` writes JSON. JSON is tried first, because the YAML parser refuses some JSON numbers, such as
-    // 1e+21.
+    // The text is first read as JSON, because `pack` writes JSON and the YAML parser refuses some JSON numbers, such
+    // as 1e+21.
     if let Ok(object) = serde_json::from_str(text) {
         return Ok(object);
     }

@@ -1,5 +1,5 @@
-//! Converts an object to a definition: checks its kind and name, and removes the fields that only a server or
-//! a tool adds.
+//! Converts an object to a definition: checks its kind and name, and removes the fields that a server or a tool adds
+//! to it.
 
 use kube::Resource;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::api::openchoreo::definitions;
 /// The reason why an object is not the expected definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
-    /// The object has another kind or no kind.
+    /// The object has no kind, or another kind than expected.
     #[error("expected {wanted}, found {found}")]
     Kind {
         /// The kind that the object has.
@@ -20,7 +20,7 @@ pub enum DefinitionError {
         /// The expected kind.
         wanted: String,
     },
-    /// The object has another name.
+    /// The object has no name, or another name than expected.
     #[error("its name is {found:?}, not {wanted:?}")]
     Name {
         /// The name that the object has.
@@ -28,12 +28,13 @@ pub enum DefinitionError {
         /// The expected name.
         wanted: String,
     },
-    /// The fields of the object do not match its kind.
+    /// The fields of the object do not match its kind. Contains the error.
     #[error("{0}")]
     Fields(String),
 }
 
-/// Converts an object to a definition of a type. Fields that the type does not have are added to `warnings`.
+/// Converts an object to the definition type `K`. Adds a warning to `warnings` for each field that the type does not
+/// have.
 pub fn typed<K>(
     mut object: Object,
     name: &str,
@@ -72,7 +73,7 @@ where
     Ok(definition)
 }
 
-/// Adds a warning for each field that is in `before` but not in `after`.
+/// Adds a warning for each field that the object `before` has, but the converted object `after` does not.
 fn unknown(path: &str, before: &Value, after: &Value, warnings: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
@@ -94,7 +95,7 @@ fn unknown(path: &str, before: &Value, after: &Value, warnings: &mut Vec<String>
     }
 }
 
-/// Returns whether a value is equivalent to a missing field: null, or an empty list or map.
+/// Returns whether a value means the same as a missing field: null, or an empty list or map.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,8 +1,7 @@
-//! Resolves the references in a release to definitions. A reference names a file in git or embeds its
-//! content.
+//! Resolves the references in a release to definitions. A reference names a file in git, or embeds the definition.
 //!
-//! A git reference names a commit id, so its definition never changes and can be cached. The definition does
-//! not depend on the form of the reference.
+//! The definition of a git reference can be cached, because the reference contains a commit id, so its file never
+//! changes. A definition is the same whichever form its reference has.
 
 pub mod content;
 pub mod definition;
@@ -20,7 +19,7 @@ use content::ContentError;
 use definition::DefinitionError;
 use git::{Git, GitError};
 
-/// The definitions that the references of a release name.
+/// The definitions to which the references of a release were resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     pub definitions: Definitions,
@@ -31,23 +30,23 @@ pub struct Resolved {
 /// The reason why a release cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// A reference cannot be read.
+    /// A reference of the release cannot be read.
     #[error("{what}: {cause}")]
     Reference {
-        /// The referenced definition, for example `component checkout`.
+        /// The definition that the reference names, for example `component checkout`.
         what: String,
         /// The reason why the reference cannot be read.
         cause: Cause,
     },
-    /// The definitions are inconsistent with each other.
+    /// The definitions of the release do not fit each other.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
 }
 
-/// The reason why a reference cannot be read.
+/// The reason why a reference in a release cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// The reference has neither gitRef nor content, or it has both.
+    /// The reference has neither a gitRef nor embedded content, or it has both.
     #[error("a reference must have exactly one of gitRef and content")]
     NotOne,
     /// The file cannot be read from git.
@@ -59,34 +58,34 @@ pub enum Cause {
     /// The file in git is not valid YAML.
     #[error(transparent)]
     Yaml(#[from] bounded_yaml::YamlError),
-    /// The file in git does not contain the expected object.
+    /// The file in git does not contain an object with the kind and name of the reference.
     #[error("{file} has no {kind} {name}; it has {found}")]
     NotInFile {
-        /// The file, with its repository and revision.
+        /// The path of the file, with its repository and revision.
         file: String,
-        /// The expected kind.
+        /// The kind that the reference names.
         kind: String,
-        /// The expected name.
+        /// The object name that the reference needs.
         name: String,
-        /// The objects that the file contains, in words.
+        /// The objects that the file does contain, in words.
         found: String,
     },
-    /// The file in git contains the expected object more than once, for example for several namespaces.
+    /// The file in git contains the object more than once, for example for several namespaces.
     #[error(
         "{file} has {kind} {name} more than once; a reference cannot tell them apart, so keep one in a file"
     )]
     TwiceInFile {
-        /// The file, with its repository and revision.
+        /// The path of the file, with its repository and revision.
         file: String,
-        /// The expected kind.
+        /// The kind of the object.
         kind: String,
-        /// The expected name.
+        /// The name of the object.
         name: String,
     },
-    /// The object is not the expected definition.
+    /// The object that the reference names is not a valid definition.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// The read was cancelled, for example because the program ends.
+    /// Reading was cancelled, for example because bowline ends.
     #[error("the read was cancelled")]
     GivenUp,
 }
@@ -137,8 +136,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the definition of one reference. `shown` is the name of the definition in messages, `name` is
-    /// the expected name of the object.
+    /// Reads the definition of one reference. `shown` is the definition's name in messages, `name` is the name that
+    /// the object must have.
     async fn read<K>(
         &mut self,
         word: &str,
@@ -209,7 +208,7 @@ fn reference_error(word: &str, shown: &str, cause: Cause) -> ResolveError {
     }
 }
 
-/// Returns the object with a kind and a name from the content of a file. The file may contain other objects.
+/// Returns the object with this kind and name from the content of a file. The file may also contain other objects.
 pub fn in_file(
     file: &str,
     bytes: &[u8],

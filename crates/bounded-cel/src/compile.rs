@@ -9,8 +9,8 @@ use super::parser;
 use super::tree::{Call, Constant, Field, Loop, LoopKind, Node, Operator};
 use super::{Bound, CelError, Limits, SyntaxError, TextFunction};
 
-/// Compiles an expression. Returns its tree and the names that its caller must bind: all names except types
-/// and loop variables.
+/// Compiles an expression. Returns its tree, and the names that the caller must bind: all names in the source except
+/// types and loop variables.
 pub(super) fn compile(
     dialect: Dialect,
     source: &str,
@@ -29,8 +29,8 @@ fn parse(
     source: &str,
     limits: &Limits,
 ) -> Result<(Node, BTreeSet<String>), CelError> {
-    // The parser's macros are off, so that it parses loops as calls. The builder converts these calls to
-    // loops.
+    // The macros of the parser are off, because they would expand loops. So the parser returns a loop as a call, and
+    // the builder converts this call to a loop node.
     let parsed = cel::Env::default()
         .parser()
         .enable_ident_escape_syntax(true)
@@ -63,7 +63,7 @@ fn parse(
     Ok((node, builder.names))
 }
 
-/// The set of functions that an expression may call: those of Kubernetes, or also those of templates.
+/// The functions that an expression may call: those of Kubernetes, or these and those of templates.
 #[derive(Clone, Copy)]
 pub(super) enum Dialect {
     Kubernetes,
@@ -168,7 +168,7 @@ impl Builder<'_> {
             }
             _ => {}
         }
-        // In `optional.of(x)`, the target is a namespace, not a value.
+        // The name `optional` in `optional.of(x)` is no variable but the namespace of the function.
         let namespace = match target.map(|t| &t.expr) {
             Some(Expr::Ident(space)) if !self.bound.contains(space) => Some(space.as_str()),
             _ => None,

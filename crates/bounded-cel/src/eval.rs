@@ -11,8 +11,8 @@ use super::tree::{Constant, Field, Node, Operator};
 use super::value::{Key, Text, Val};
 use super::{AccessQuery, Binding, Bindings, Bound, Budget, CelError, Limits};
 
-/// The largest nesting depth of one evaluation. The evaluation of a policy variable happens inside the
-/// expression that uses it, so the depths of variables that refer to each other add up.
+/// The largest nesting depth of one evaluation. A policy variable is evaluated inside the expression that uses it, so
+/// the depths of policy variables that use each other add up.
 const TOTAL_DEPTH: usize = 200;
 
 pub(super) fn evaluate(
@@ -52,8 +52,8 @@ pub(super) struct Evaluation<'a> {
     pub(super) meter: Meter,
     pub(super) scope: Vec<(&'a str, Val<'a>)>,
     variables: Vec<Option<Evaluated<'a>>>,
-    /// The number of policy variables that the current expression may use. A policy variable may use only the
-    /// variables before it.
+    /// The number of policy variables that the current expression may use, because a policy variable may use only
+    /// those that were added before it.
     visible: usize,
     depth: usize,
 }
@@ -70,8 +70,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Evaluates a node. This function is recursive, so its branches are separate functions, which keeps its
-    /// stack frame small.
+    /// Evaluates a node. Each type of node has its own function, so that this recursive function needs little stack.
     pub(super) fn node(&mut self, node: &'a Node) -> Evaluated<'a> {
         self.meter.step(1)?;
         if self.depth >= TOTAL_DEPTH {
@@ -181,8 +180,8 @@ impl<'a> Evaluation<'a> {
                 let query = self.bindings.request_resource.clone();
                 Ok(query.map(|query| Val::Access(Rc::new(query))))
             }
-            // As in Kubernetes, a scalar or null has no fields. The caller decides whether a missing field is
-            // an error.
+            // A scalar and null have no fields, as in Kubernetes. The caller decides whether a missing field is an
+            // error.
             _ => Ok(None),
         }
     }
@@ -252,9 +251,8 @@ impl<'a> Evaluation<'a> {
         self.decide(left, right, true)
     }
 
-    /// Evaluates `&&` or `||`. `settles` is the value that decides the result if one side has it: false for
-    /// `&&`, true for `||`. If one side decides, an error of the other side is ignored, unless the error is
-    /// an exceeded limit.
+    /// Evaluates `&&` or `||`. `settles` is the value that one side needs to decide the result alone: false for `&&`,
+    /// true for `||`. If one side decides, an error of the other side is ignored, except an exceeded limit.
     fn decide(&mut self, left: &'a Node, right: &'a Node, settles: bool) -> Evaluated<'a> {
         let left = match self.truth(left) {
             Ok(is) if is == settles => return Ok(Val::Bool(settles)),

@@ -96,8 +96,8 @@ pub enum Bound {
     Source,
     /// The expression has more nodes than [`Limits::nodes`].
     Nodes,
-    /// The expression is nested deeper than [`Limits::depth`], or policy variables that use each other are
-    /// nested too deep.
+    /// The expression is nested deeper than [`Limits::depth`], or it uses policy variables that together are nested
+    /// too deep.
     Depth,
     /// Loops are nested deeper than [`Limits::loops`].
     Loops,
@@ -132,13 +132,13 @@ impl std::fmt::Display for Bound {
 /// The reason why an expression could not be compiled or evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CelError {
-    /// The source is not valid CEL.
+    /// The source is not valid CEL. Contains the error of the parser.
     #[error("cannot read the expression: {0}")]
     Syntax(SyntaxError),
-    /// The expression uses an unsupported function or syntax.
+    /// The expression uses an unsupported function or syntax. Contains the message.
     #[error("cannot read the expression: {0}")]
     Unknown(String),
-    /// A limit is exceeded. The expression cannot catch this error.
+    /// A limit is exceeded. `||` and optionals do not hide this error.
     #[error("{bound} (limit {limit}); simplify the expression or make its input smaller")]
     Limit {
         /// The limit that was exceeded.
@@ -146,7 +146,7 @@ pub enum CelError {
         /// The value of the limit, in its own unit; the deadline is in milliseconds.
         limit: u64,
     },
-    /// The evaluation failed for the bound values, for example at a missing key.
+    /// The evaluation failed for the bound values, for example because a key is missing. Contains the message.
     #[error("{0}")]
     Failed(String),
 }
@@ -154,9 +154,9 @@ pub enum CelError {
 /// A syntax error, with its position if the parser reports one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The message of the parser.
+    /// The message of the parser about the error.
     pub message: String,
-    /// The line and the column of the error, both counted from 1.
+    /// The line and the column of the error, both counted from 1; None if the parser reports no position.
     pub place: Option<(usize, usize)>,
 }
 
@@ -205,7 +205,7 @@ impl CelError {
 /// A permission query that an expression sends to the authorizer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccessQuery {
-    /// The verb of the permission.
+    /// The verb that the user or service account must be allowed, such as `get`.
     pub verb: String,
     /// The API group; empty for the core group.
     pub group: String,
@@ -217,15 +217,14 @@ pub struct AccessQuery {
     pub namespace: String,
     /// The name of the object; empty for all objects.
     pub name: String,
-    /// The URL path, for a query that is not about a resource.
+    /// The URL path of the query; None if the query is about a resource.
     pub path: Option<String>,
-    /// The namespace and name of a service account, if the query is about its permissions; None for the user
-    /// of the request.
+    /// The namespace and name of the service account whose permissions are queried; None for the user of the request.
     pub service_account: Option<(String, String)>,
 }
 
-/// A function that returns whether a permission is granted. The type is a reference, so that the function may
-/// borrow a store.
+/// A function that returns whether a permission is granted. The type is a borrowed closure, so that the function can
+/// use borrowed data, such as a store.
 pub type Authorizer<'b> = &'b dyn Fn(&AccessQuery) -> bool;
 
 /// The variables that an expression can use, borrowed for one evaluation.
@@ -270,13 +269,13 @@ impl<'b> Bindings<'b> {
         self
     }
 
-    /// Binds a variable to null, for a value that does not exist, such as `oldObject` when an object is
-    /// created.
+    /// Binds a variable to null, because its value does not exist: for example `oldObject` when an object is created.
     pub fn with_absent(self, name: &'b str) -> Self {
         self.with_owned(name, Value::Null)
     }
 
-    /// Binds a variable to a CEL optional, such as `oldSelf` of a rule with `optionalOldSelf`.
+    /// Binds a variable to a CEL optional; None becomes an empty optional. An example is `oldSelf` in a rule with
+    /// `optionalOldSelf`.
     pub fn with_optional(
         mut self,
         name: &'b str,
@@ -288,8 +287,8 @@ impl<'b> Bindings<'b> {
         self
     }
 
-    /// Adds the policy variable `variables.NAME`. The expression evaluates it at its first use, within its
-    /// own limits. A policy variable can use the policy variables that were added before it.
+    /// Adds the policy variable `variables.NAME`. It is evaluated when the expression first uses it, within the
+    /// limits of `program`. A policy variable can use those that were added before it.
     pub fn with_variable(mut self, name: &'b str, program: &'b Program) -> Self {
         self.variables.push((name, program));
         self
@@ -301,7 +300,7 @@ impl<'b> Bindings<'b> {
         self
     }
 
-    /// Sets the permission query behind `authorizer.requestResource`.
+    /// Sets the permission query that `authorizer.requestResource` starts with: the resource of the request.
     pub fn with_request_resource(mut self, query: AccessQuery) -> Self {
         self.request_resource = Some(query);
         self
@@ -318,7 +317,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Creates a budget of `steps` steps, which also ends when the time `deadline` has passed from now.
+    /// Creates a budget with this number of steps and a deadline, which is counted from now.
     pub fn new(steps: u64, deadline: Duration) -> Self {
         Self {
             steps,
@@ -336,12 +335,12 @@ impl Budget {
         }
     }
 
-    /// Returns whether the deadline has passed.
+    /// Returns whether the deadline of the budget has passed.
     pub fn is_late(&self) -> bool {
         self.ends.is_some_and(|ends| Instant::now() > ends)
     }
 
-    /// Returns whether all steps are used.
+    /// Returns whether all steps of the budget are used.
     pub fn is_spent(&self) -> bool {
         self.steps == 0
     }
@@ -368,9 +367,9 @@ impl Program {
         Self::compile_for(compile::Dialect::Kubernetes, source, limits)
     }
 
-    /// Compiles a template expression. It may also call `omit()` (an empty optional), `merge(a, b)` for maps,
-    /// and the given functions by their names. A given function joins its arguments with `-` and converts the
-    /// joined text.
+    /// Compiles a template expression. In addition to the functions of Kubernetes, it may call `omit()` (an empty
+    /// optional), `merge(a, b)` for maps, and the given `functions` by their names. Such a function gets its
+    /// arguments joined with `-`.
     pub fn compile_template(
         source: &str,
         limits: &Limits,
@@ -393,23 +392,23 @@ impl Program {
         })))
     }
 
-    /// Returns the source text.
+    /// Returns the source text of the expression.
     pub fn source(&self) -> &str {
         &self.0.source
     }
 
-    /// Returns the names that the caller must bind, sorted.
+    /// Returns the names that the expression uses and its caller must bind, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.names.iter().map(String::as_str)
     }
 
-    /// Returns whether the expression uses a variable.
+    /// Returns whether the expression uses the variable `name`.
     pub fn uses(&self, name: &str) -> bool {
         self.0.names.contains(name)
     }
 
-    /// Returns the chains of fields that the expression selects from a variable, such as `[a, b]` for
-    /// `self.a.b`. Fields that are selected through an index or a loop are not included.
+    /// Returns the fields that the expression selects from a variable, such as `[a, b]` for `self.a.b`. Does not
+    /// include fields that it selects through an index or a loop.
     pub fn selections(&self, name: &str) -> Vec<Vec<&str>> {
         select::chains(&self.0.root, name)
     }
@@ -422,7 +421,7 @@ impl Program {
         self.evaluate_within(bindings, &mut budget)
     }
 
-    /// Evaluates the expression with its own limits and within a shared budget.
+    /// Evaluates the expression with its own limits, and also within a budget that it shares with other evaluations.
     pub fn evaluate_within(
         &self,
         bindings: &Bindings<'_>,
@@ -431,8 +430,8 @@ impl Program {
         eval::evaluate(&self.0.root, &self.0.limits, bindings, budget)
     }
 
-    /// Evaluates a template expression; None if the result is an empty optional. Maps and lists in the result
-    /// do not contain their empty optionals.
+    /// Evaluates a template expression; None if the result is an empty optional. An empty optional inside a map or
+    /// list of the result is left out.
     pub fn evaluate_template(
         &self,
         bindings: &Bindings<'_>,

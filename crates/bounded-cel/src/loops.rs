@@ -1,5 +1,4 @@
-//! The CEL macros that loop over lists and maps, such as `all` and `map`. Each iteration is charged to the
-//! budget.
+//! The CEL macros that loop over lists and maps, such as `all` and `map`. Each iteration costs steps of the budget.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -48,7 +47,8 @@ impl<'a> Evaluation<'a> {
         outcome.finish()
     }
 
-    /// Runs one iteration of a loop; returns true if the remaining iterations cannot change the result.
+    /// Runs one iteration of a loop. Returns true if the loop can end, because the remaining iterations cannot change
+    /// its result.
     fn turn(
         &mut self,
         looped: &'a Loop,
@@ -161,14 +161,14 @@ enum Outcome<'a> {
     One {
         found: usize,
     },
-    /// The result is a list. If `keep` is true, it contains the items for which the body is true; otherwise
-    /// it contains the values of the body.
+    /// The result of the loop is a list. If `keep` is true, the list contains the items for which the loop body is
+    /// true; otherwise it contains the values of the loop body.
     List {
         items: Vec<Val<'a>>,
         keep: bool,
     },
-    /// The result is a map. If `whole` is true, the body returns map entries; otherwise the body returns the
-    /// new value of the current key.
+    /// The result of the loop is a map. If `whole` is true, the loop body returns map entries; otherwise it returns
+    /// the new value of the current key.
     Map {
         entries: BTreeMap<Key<'a>, Val<'a>>,
         whole: bool,

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use super::{Bound, Budget, CelError, Limits};
 
-/// The number of steps between two checks of the clock, because a check costs more than a step.
+/// The number of steps between two reads of the clock. The clock is read rarely, because this costs more than a step.
 const CLOCK_EVERY: u64 = 1024;
 
-/// The steps and bytes that one evaluation has used.
+/// The steps and bytes that one evaluation has used so far, and their limits.
 pub(super) struct Meter {
     limits: Limits,
     most: u64,
@@ -38,13 +38,13 @@ impl Meter {
         }
     }
 
-    /// Subtracts the used steps and output bytes from a budget that several evaluations share.
+    /// Subtracts the steps and output bytes of this evaluation from a budget that several evaluations share.
     pub(super) fn settle(&self, budget: &mut Budget) {
         budget.steps = budget.steps.saturating_sub(self.steps);
         budget.output = budget.output.saturating_sub(self.output);
     }
 
-    /// Charges steps before the work is done.
+    /// Counts steps before the evaluation makes them. Fails if the evaluation would exceed its limit.
     pub(super) fn step(&mut self, steps: u64) -> Result<(), CelError> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > self.most {
@@ -60,12 +60,12 @@ impl Meter {
         Ok(())
     }
 
-    /// Charges the steps for reading a text of this many bytes.
+    /// Counts the steps for reading a text of this many bytes.
     pub(super) fn scan(&mut self, bytes: usize) -> Result<(), CelError> {
         self.step(1 + bytes as u64 / 32)
     }
 
-    /// Charges an allocation before it is made.
+    /// Counts bytes before the evaluation allocates them. Fails if the evaluation would exceed its limit.
     pub(super) fn make(&mut self, bytes: usize) -> Result<(), CelError> {
         self.memory = self.memory.saturating_add(bytes);
         if self.memory > self.limits.memory {
@@ -74,7 +74,7 @@ impl Meter {
         self.step(1 + bytes as u64 / 128)
     }
 
-    /// Charges bytes of the JSON result.
+    /// Counts bytes of the result as JSON. Fails if the result exceeds its limit.
     pub(super) fn output(&mut self, bytes: usize) -> Result<(), CelError> {
         self.output = self.output.saturating_add(bytes);
         match self.output > self.limits.output {
@@ -83,7 +83,7 @@ impl Meter {
         }
     }
 
-    /// Compares the number of items of a loop with the limit.
+    /// Fails if a loop would run over more items than its limit.
     pub(super) fn range(&self, items: usize) -> Result<(), CelError> {
         match items > self.limits.range {
             true => Err(CelError::limit(Bound::Range, self.limits.range)),

@@ -1,9 +1,8 @@
 //! Runs the parser of the `cel` crate on threads with a very large stack.
 //!
-//! The parser recurses for each step of a chain like `a.b.c` and needs up to 4 KiB of stack per byte of
-//! source in a debug build. A level of brackets needs some hundred KiB, and the parser accepts 96 levels.
-//! Starting a thread with such a stack costs more than parsing a normal expression, so a few threads are
-//! reused.
+//! The parser needs such a stack because it recurses for each step of a chain like `a.b.c`: up to 4 KiB per byte of
+//! source in a debug build. A level of brackets needs some hundred KiB, and the parser accepts 96 levels. A few of
+//! these threads are kept and reused, because starting one costs more than parsing a normal expression.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,7 +11,7 @@ use std::thread;
 
 const STACK_PER_BYTE: usize = 8 << 10;
 const STACK_AT_LEAST: usize = 64 << 20;
-/// The longest source, in bytes, that a reused thread can parse.
+/// The longest source that a reused thread can parse, in bytes. A longer source gets its own thread.
 const LONGEST: usize = 16 << 10;
 /// The largest number of idle threads that are kept for reuse.
 const KEPT: usize = 4;
@@ -30,7 +29,7 @@ pub(super) fn run<T: Send + 'static>(
 ) -> Result<T, String> {
     let (give, take) = channel();
     let job: Job = Box::new(move || {
-        // The job also drops the parsed tree on this thread, because dropping is as recursive as parsing.
+        // The parsed tree is dropped on this thread too, because dropping it is as recursive as parsing.
         let _ = give.send(catch_unwind(AssertUnwindSafe(work)));
     });
     let worker = match length <= LONGEST {
@@ -57,7 +56,7 @@ fn idle() -> std::sync::MutexGuard<'static, Vec<Sender<Job>>> {
     IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a parser thread, which ends when its sender is dropped.
+/// Starts a parser thread. It ends when the returned sender is dropped.
 fn start(length: usize) -> Result<Sender<Job>, String> {
     let (worker, jobs): (Sender<Job>, Receiver<Job>) = channel();
     let stack = STACK_AT_LEAST.saturating_add(length.max(LONGEST).saturating_mul(STACK_PER_BYTE));

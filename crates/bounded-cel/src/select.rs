@@ -3,7 +3,7 @@
 
 use super::tree::{Loop, Node};
 
-/// Returns the chains of field names that the expression selects from a variable: `[a, b]` for `self.a.b`.
+/// Returns the fields that the expression selects from a variable: `[a, b]` for `self.a.b`.
 pub(super) fn chains<'n>(root: &'n Node, name: &str) -> Vec<Vec<&'n str>> {
     let mut found = Vec::new();
     visit(root, name, &mut found);

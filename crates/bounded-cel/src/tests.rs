@@ -37,7 +37,7 @@ fn object() -> Value {
 fn what_expressions_say() {
     let object = object();
     let table: &[(&str, Value)] = &[
-        // Values and fields.
+        // The following expressions use values and fields.
         ("1 + 2 * 3", json!(7)),
         ("-7 / 2", json!(-3)),
         ("-7 % 3", json!(-1)),
@@ -70,7 +70,7 @@ fn what_expressions_say() {
         ("b'abc'", json!("YWJj")),
         ("r'\\d' + '\\u00e9' + \"\"\"x\ny\"\"\"", json!("\\déx\ny")),
         ("0x1F", json!(31)),
-        // Equality and order.
+        // The following expressions use equality and order.
         ("object.spec.replicas == 3.0", json!(true)),
         ("object.spec.whole == 3 && 3u == 3", json!(true)),
         ("1 == '1'", json!(false)),
@@ -87,7 +87,7 @@ fn what_expressions_say() {
         ),
         ("object.spec.ratio < 1", json!(true)),
         ("9223372036854775807 < 9223372036854775808u", json!(true)),
-        // Logic.
+        // The following expressions use `&&`, `||` and `!`.
         ("true || object.no.such == 1", json!(true)),
         ("object.no.such == 1 || true", json!(true)),
         ("object.no.such == 1 && false", json!(false)),
@@ -96,7 +96,7 @@ fn what_expressions_say() {
             "!has(object.spec.missing) && has(object.spec.nothing)",
             json!(true),
         ),
-        // Membership.
+        // The following expressions use the operator `in`.
         (
             "2 in object.spec.list && !(4 in object.spec.list)",
             json!(true),
@@ -105,7 +105,7 @@ fn what_expressions_say() {
             "'app' in object.metadata.labels && 2.0 in [1, 2]",
             json!(true),
         ),
-        // Loops.
+        // The following expressions use loops.
         ("object.spec.list.all(x, x > 0)", json!(true)),
         ("object.spec.list.exists(x, x == 2)", json!(true)),
         ("object.spec.list.exists_one(x, x > 2)", json!(true)),
@@ -141,7 +141,7 @@ fn what_expressions_say() {
             json!([[2, 3], [4]]),
         ),
         ("[1].map(object, object)", json!([1])),
-        // Optionals.
+        // The following expressions use optionals.
         ("object.?spec.?missing.orValue('none')", json!("none")),
         ("object.?spec.?replicas.orValue(1)", json!(3)),
         ("object.?nope.missing.hasValue()", json!(false)),
@@ -162,7 +162,7 @@ fn what_expressions_say() {
         ),
         ("optional.none()", json!(null)),
         ("[1, 2].first().value() + [].last().orValue(5)", json!(6)),
-        // Text.
+        // The following expressions use strings.
         (
             "size('größe') + 'abc'.size() + size([1]) + size({'a': 1}) + size(b'ab')",
             json!(12),
@@ -214,7 +214,7 @@ fn what_expressions_say() {
             "'%s'.format([[1, 'a', {'k': true}, 1.0]])",
             json!("[1, \"a\", {\"k\":true}, 1.000000]"),
         ),
-        // Lists and sets.
+        // The following expressions use lists and sets.
         (
             "[1, 2].isSorted() && !object.spec.names.isSorted()",
             json!(true),
@@ -246,7 +246,7 @@ fn what_expressions_say() {
             "base64.encode(b'hi') + string(base64.decode('aGk='))",
             json!("aGk=hi"),
         ),
-        // Conversions.
+        // The following expressions convert types.
         ("int('42') + int(3.9) + int(2u)", json!(47)),
         (
             "string(1) + string(1.5) + string(true) + string(b'x') + string(1000000.0) + string(3.0)",
@@ -259,7 +259,7 @@ fn what_expressions_say() {
             json!(true),
         ),
         ("dyn(1) == 1", json!(true)),
-        // Times.
+        // The following expressions use timestamps and durations.
         (
             "timestamp('2026-03-01T10:00:00Z') + duration('1h30m')",
             json!("2026-03-01T11:30:00Z"),
@@ -289,7 +289,7 @@ fn what_expressions_say() {
             json!("5400s1.5s"),
         ),
         ("int(timestamp('1970-01-01T00:01:00Z'))", json!(60)),
-        // Quantities.
+        // The following expressions use quantities.
         (
             "quantity('1.5Gi').isGreaterThan(quantity('1G')) && isQuantity('100m') && !isQuantity('x')",
             json!(true),
@@ -584,7 +584,7 @@ fn bombs_end_at_a_limit() {
             Bound::Steps,
         ),
     ] {
-        // Without a deadline, a slow machine reaches the same limit as a fast one.
+        // The test has no deadline, so that a slow machine reaches the same limit as a fast one.
         let limits = Limits {
             deadline: Duration::MAX,
             ..Limits::default()
@@ -640,7 +640,8 @@ fn a_deadline_ends_an_evaluation() {
 
 #[test]
 fn the_deepest_expression_fits_a_small_stack() {
-    // Threads of Tokio have 2 MiB of stack; a debug build must need at most a quarter of it.
+    // A thread of Tokio has 2 MiB of stack. This test allows a quarter of it, because a debug build needs more stack
+    // than a release build.
     let worker = std::thread::Builder::new().stack_size(512 << 10).spawn(|| {
         let sum = format!("1{}", "+1".repeat(98));
         let lists = format!("{}1{}", "[".repeat(40), "]".repeat(40));
@@ -649,7 +650,7 @@ fn the_deepest_expression_fits_a_small_stack() {
         for source in [sum, lists, calls, choices] {
             run(&source, &Bindings::new()).unwrap();
         }
-        // Variables refer to each other until the sum of their depths exceeds the limit.
+        // Each policy variable uses the one before it, until the sum of their depths exceeds the limit.
         let limits = Limits::default();
         let first = Program::compile("1", &limits).unwrap();
         let next = Program::compile(&format!("variables.v{}", "+ 1".repeat(50)), &limits).unwrap();

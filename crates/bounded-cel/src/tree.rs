@@ -1,5 +1,5 @@
-//! The tree of a compiled expression: functions are resolved, constants are parsed, and the nesting is
-//! limited.
+//! The tree of a compiled expression: its functions are found, its constants are parsed, and its nesting is within
+//! the limit.
 
 use super::functions::{Function, Pattern};
 
@@ -31,7 +31,8 @@ pub(super) enum Operator {
     In,
 }
 
-/// A field name as the source contains it, and the unescaped property name if the field name is escaped.
+/// The name of a selected field: as in the source, and the unescaped property name if the source contains an escaped
+/// name.
 #[derive(Debug)]
 pub(super) struct Field {
     pub written: String,
@@ -42,18 +43,18 @@ pub(super) struct Field {
 pub(super) enum Node {
     Constant(Constant),
     Name(String),
-    /// `of.field`, `of.?field`.
+    /// `of.field`, or `of.?field` if `optional` is true.
     Select {
         of: Box<Node>,
         field: Field,
         optional: bool,
     },
-    /// `has(of.field)`.
+    /// The macro `has(of.field)`.
     Has {
         of: Box<Node>,
         field: Field,
     },
-    /// `of[key]`, `of[?key]`.
+    /// `of[key]`, or `of[?key]` if `optional` is true.
     Index {
         of: Box<Node>,
         key: Box<Node>,
@@ -65,8 +66,8 @@ pub(super) enum Node {
     Negate(Box<Node>),
     Choose(Box<[Node; 3]>),
     Binary(Operator, Box<[Node; 2]>),
-    /// A list literal. The boolean is true for an optional item (`[?x]`), which is left out if it is an empty
-    /// optional.
+    /// A list literal: its items, each with whether it is written as optional (`[?x]`). The list leaves out such an
+    /// item if it is an empty optional.
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
     Loop(Box<Loop>),
@@ -76,9 +77,9 @@ pub(super) enum Node {
 #[derive(Debug)]
 pub(super) struct Call {
     pub function: Function,
-    /// The arguments; the receiver of a member call is the first one.
+    /// The arguments of the call. If the call has a receiver, it is the first argument.
     pub args: Vec<Node>,
-    /// The compiled regular expression; None if the pattern is not a literal.
+    /// The compiled regular expression of the call; None if the pattern is not a literal or the function takes none.
     pub pattern: Option<Pattern>,
 }
 
@@ -89,11 +90,11 @@ pub(super) enum LoopKind {
     ExistsOne,
     Map,
     Filter,
-    /// Converts a list or a map to a list; the body gets the index or key and the value.
+    /// Converts a list or a map to a list. The loop body gets the index or key, and the value.
     TransformList,
     TransformMap,
     TransformMapEntry,
-    /// Converts the value of an optional; an empty optional stays empty.
+    /// Converts the value of an optional. An empty optional stays empty.
     OptMap,
     OptFlatMap,
 }
@@ -103,7 +104,8 @@ pub(super) struct Loop {
     pub kind: LoopKind,
     pub range: Node,
     pub variable: String,
-    /// The second variable; if it is set, the first variable is the index or key.
+    /// The name of the second loop variable, for the value. If it is set, the first loop variable is the index or
+    /// key.
     pub value_variable: Option<String>,
     pub filter: Option<Node>,
     pub body: Node,

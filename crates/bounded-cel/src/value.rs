@@ -1,4 +1,4 @@
-//! The values of an evaluation: input JSON is borrowed, new values are reference-counted.
+//! The values of an evaluation. Values of the input borrow the JSON, and new values are reference-counted.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl Ord for Text<'_> {
     }
 }
 
-/// A map key. A `uint` that fits into an `int` is stored as [`Key::Int`], so that `1` and `1u` are the same
+/// The key of a CEL map. A `uint` that fits into an `int` becomes [`Key::Int`], because `1` and `1u` are the same
 /// key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key<'a> {
@@ -70,7 +70,8 @@ pub(super) enum Val<'a> {
     Double(f64),
     Text(Text<'a>),
     Bytes(Rc<[u8]>),
-    /// A JSON array or object, never a scalar; the second field is its schema, if the schema is known.
+    /// A JSON array or object of the input, and its schema; None if the schema is not known. A scalar is never stored
+    /// here.
     Json(&'a Value, Option<&'a Value>),
     List(Rc<Vec<Val<'a>>>),
     Map(Rc<BTreeMap<Key<'a>, Val<'a>>>),
@@ -80,15 +81,15 @@ pub(super) enum Val<'a> {
     Type(&'static str),
     Optional(Option<Rc<Val<'a>>>),
     Quantity(Quantity),
-    /// The authorizer, with the permission query that the expression has built so far.
+    /// The authorizer, as the permission query that the expression has built so far.
     Access(Rc<AccessQuery>),
     Decision(bool),
-    /// The name `variables` itself, before the expression selects a field of it.
+    /// The namespace `variables`, whose fields are the policy variables.
     Variables,
 }
 
 impl<'a> Val<'a> {
-    /// Converts JSON to a value; the schema determines the types of scalars.
+    /// Converts JSON to a value. The schema determines the type of a scalar, for example a timestamp.
     pub(super) fn json(value: &'a Value, schema: Option<&'a Value>) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -234,12 +235,12 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns whether a schema declares the properties of this object.
+    /// Returns whether the value has a schema that declares properties.
     pub(super) fn declares_properties(&self) -> bool {
         matches!(self, Self::Json(_, Some(schema)) if schema.get("properties").is_some())
     }
 
-    /// Converts the value to a map key; None if the type of the value is not allowed for keys.
+    /// Converts the value to a map key; None if values of this type are not allowed as keys.
     pub(super) fn key(&self) -> Option<Key<'a>> {
         match self {
             Self::Bool(is) => Some(Key::Bool(*is)),
@@ -251,8 +252,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns whether two values are equal. Values of different types are not equal; all numeric types count
-    /// as one type.
+    /// Returns whether two values are equal. Values of different types are never equal, but `int`, `uint` and
+    /// `double` count as one type.
     pub(super) fn equals(&self, other: &Self, meter: &mut Meter) -> Result<bool, CelError> {
         meter.step(1)?;
         Ok(match (self, other) {
@@ -323,7 +324,7 @@ impl<'a> Val<'a> {
         matches!(kind, Some("set" | "map"))
     }
 
-    /// Returns whether the value is an item of a list.
+    /// Returns whether a list contains this value.
     pub(super) fn is_in(&self, list: &Self, meter: &mut Meter) -> Result<bool, CelError> {
         for item in list.items() {
             if self.equals(&item, meter)? {
@@ -354,7 +355,7 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// Compares two values; None if one of them is NaN. Fails for types that have no order.
+    /// Compares two values; None if one of them is NaN. Fails if their types have no order.
     pub(super) fn order(
         &self,
         other: &Self,
@@ -386,19 +387,19 @@ impl<'a> Val<'a> {
         }))
     }
 
-    /// Converts the result of an evaluation to JSON; an empty optional becomes null.
+    /// Converts the result of an evaluation to JSON. An empty optional becomes null.
     pub(super) fn into_json(self, meter: &mut Meter) -> Result<Value, CelError> {
         let value = self.output(&Some(Value::Null), meter)?;
         Ok(value.unwrap_or_default())
     }
 
-    /// Converts the result of an evaluation to JSON; an empty optional is left out.
+    /// Converts the result of a template to JSON; None if it is an empty optional. An empty optional in a map or list
+    /// is left out.
     pub(super) fn into_template(self, meter: &mut Meter) -> Result<Option<Value>, CelError> {
         self.output(&None, meter)
     }
 
-    /// Converts the value to JSON. `empty` replaces an empty optional; if `empty` is None, the empty optional
-    /// is left out.
+    /// Converts the value to JSON. An empty optional becomes `empty`; if `empty` is None, it is left out.
     fn output(&self, empty: &Option<Value>, meter: &mut Meter) -> Result<Option<Value>, CelError> {
         let size = match self {
             Self::Text(text) => text.len() + 2,
@@ -438,8 +439,7 @@ impl<'a> Val<'a> {
                 }
                 Value::Array(items)
             }
-            // Without the schema, times and durations stay strings as in the input, and are not parsed and
-            // formatted again.
+            // The schema is ignored here, so that times and durations of the input stay as they were written.
             Self::Json(value, Some(_)) => return Val::Json(value, None).output(empty, meter),
             Self::Map(_) | Self::Json(..) => {
                 let mut map = serde_json::Map::new();
@@ -472,12 +472,12 @@ impl<'a> From<Key<'a>> for Val<'a> {
     }
 }
 
-/// Returns the string at a key of a schema.
+/// Returns the string that a schema has at a key, such as `type`.
 fn says<'a>(schema: Option<&'a Value>, key: &str) -> Option<&'a str> {
     schema.and_then(|s| s.get(key)).and_then(Value::as_str)
 }
 
-/// Returns the schema of a property: its own schema, or else `additionalProperties`.
+/// Returns the schema of a property: its schema in `properties`, or else `additionalProperties`.
 fn property<'a>(schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
     let schema = schema?;
     schema

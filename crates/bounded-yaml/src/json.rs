@@ -1,25 +1,24 @@
-//! Splits a stream of JSON objects, as Kubernetes tools accept it: one object after the other, without
-//! separators.
+//! Splits a stream of JSON objects: objects that follow each other without separators, as Kubernetes tools accept
+//! them.
 //!
-//! The YAML parser accepts only one JSON value, and no tab before a key. This module therefore splits a
-//! stream into its values, and replaces each tab between tokens by one space, so that all offsets in the text
-//! stay valid.
+//! The splitting is necessary because the YAML parser accepts only one JSON value. It also accepts no tab before a
+//! key, so each tab between tokens is replaced by one space, which keeps all byte offsets valid.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
-/// A part of a text that the YAML parser reads separately.
+/// A part of a text that the YAML parser reads on its own.
 pub(super) struct Part<'t> {
     /// The byte offset of the part in the text.
     pub(super) start: usize,
-    /// The number of lines before the part.
+    /// The number of lines in the text before the part.
     pub(super) lines: usize,
     pub(super) text: Cow<'t, str>,
 }
 
-/// Splits a text into the parts that the YAML parser reads separately. The text must not have a byte order
+/// Splits a text into the parts that the YAML parser reads on their own. The text must not begin with a byte order
 /// mark.
 pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
     let Some(values) = values(text) else {

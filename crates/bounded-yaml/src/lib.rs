@@ -36,9 +36,9 @@ pub use write::{Block, Spot, block_head, block_line, key_lines, leaf, leaf_lines
 /// One document of a YAML stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// The content of the document as JSON.
+    /// The value of the document as JSON.
     pub value: Value,
-    /// The number of the line, counted from 1, on which the content of the document begins.
+    /// The number of the line on which the value of the document begins, counted from 1.
     pub line: usize,
 }
 
@@ -51,7 +51,7 @@ pub struct Limits {
     pub depth: usize,
     /// The largest number of scalars, maps and lists in all documents, after the expansion of aliases.
     pub nodes: usize,
-    /// The largest number of bytes that the copies of anchors and aliases may use.
+    /// The largest number of bytes that the copies of anchored nodes may use, for the anchors and for the aliases.
     pub alias_bytes: usize,
     /// The largest number of documents.
     pub documents: usize,
@@ -72,16 +72,16 @@ impl Default for Limits {
 /// A position in a text, with the name of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The name of the file or source, as given by the caller.
+    /// The name of the file or source of the text, as given by the caller.
     pub origin: String,
-    /// The number of the line, counted from 1.
+    /// The number of the line of this position, counted from 1.
     pub line: usize,
-    /// The column in characters, counted from 1.
+    /// The column of this position in characters, counted from 1.
     pub column: usize,
 }
 
 impl Place {
-    /// Converts a byte offset to a position.
+    /// Converts a byte offset in `text` to a position. `origin` is the name of the text.
     pub fn of(origin: &str, text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -105,19 +105,19 @@ pub enum YamlError {
     /// The text is larger than the limit.
     #[error("{origin}: {size} bytes are more than the limit of {limit}; split the file")]
     TooLarge {
-        /// The name of the file or source, as given by the caller.
+        /// The name of the file or source of the text, as given by the caller.
         origin: String,
         /// The size of the text in bytes.
         size: usize,
-        /// The limit in bytes.
+        /// The largest allowed size in bytes.
         limit: usize,
     },
     /// The text is not YAML.
     #[error("{place}: {message}")]
     Syntax {
-        /// The position of the error.
+        /// The position of the syntax error.
         place: Place,
-        /// The message of the parser.
+        /// The message of the parser about the syntax error.
         message: String,
     },
     /// The text exceeds a limit on depth, nodes, aliases or documents.
@@ -125,7 +125,7 @@ pub enum YamlError {
     Limit {
         /// The position at which the limit is exceeded.
         place: Place,
-        /// The limited items in words for the message, such as `nodes` or `documents`.
+        /// What the limit counts, in words for the message, such as `nodes` or `documents`.
         what: &'static str,
         /// The value of the limit.
         limit: usize,
@@ -135,35 +135,35 @@ pub enum YamlError {
         "{place}: {text} is {old} in YAML 1.1 and {new} in YAML 1.2; quote it ('{text}') or write {instead}"
     )]
     Ambiguous {
-        /// The position of the scalar.
+        /// The position of the ambiguous scalar.
         place: Place,
-        /// The scalar, shortened.
+        /// The text of the ambiguous scalar, shortened.
         text: String,
-        /// The value in YAML 1.1, in words.
+        /// The value of the scalar in YAML 1.1, in words.
         old: &'static str,
-        /// The value in YAML 1.2, in words.
+        /// The value of the scalar in YAML 1.2, in words.
         new: &'static str,
-        /// A notation that has the same value in both YAML versions.
+        /// A text with the same meaning in both YAML versions, which the user can write instead.
         instead: &'static str,
     },
     /// A map contains a key twice.
     #[error("{place}: key {key} stands twice in the same map (first on line {first}); remove one")]
     Duplicate {
-        /// The position of the second key.
+        /// The position at which the key occurs the second time.
         place: Place,
-        /// The key, shortened.
+        /// The key that occurs twice, shortened.
         key: String,
-        /// The number of the line of the first key, counted from 1.
+        /// The number of the line on which the key occurs the first time, counted from 1.
         first: usize,
     },
     /// The text uses a YAML feature that this crate does not support.
     #[error("{place}: {what}; {hint}")]
     Unsupported {
-        /// The position of the feature.
+        /// The position of the unsupported feature.
         place: Place,
         /// The unsupported feature, in words for the message.
         what: String,
-        /// The next step for the user.
+        /// What the user can do about the unsupported feature.
         hint: &'static str,
     },
 }

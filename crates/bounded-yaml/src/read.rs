@@ -1,4 +1,4 @@
-//! Converts parser events to JSON values, and checks the limits.
+//! Converts the events of the YAML parser to JSON values, and checks the limits.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,8 +29,8 @@ pub fn documents_with(
         });
     }
     let mut options = granit_parser::options! {
-        // The parser's limit is one larger than the limit in [`Limits`], so that this module reports the
-        // error in its own words.
+        // The parser gets a limit that is larger by one, so that this module notices the exceeded limit first and
+        // reports it in its own words.
         flow_nesting_limit: limits.depth.saturating_add(1),
         block_nesting_limit: limits.depth.saturating_add(1),
     };
@@ -51,8 +51,8 @@ pub fn documents_with(
     Ok(builder.done)
 }
 
-/// Converts a position of the parser to a position in the whole text; `lines` is the number of lines before
-/// the parsed part.
+/// Converts a position in a parsed part to a position in the whole text. `lines` is the number of lines before the
+/// part.
 pub(super) fn place(origin: &str, lines: usize, at: &Marker) -> Place {
     Place {
         origin: origin.to_owned(),
@@ -61,7 +61,7 @@ pub(super) fn place(origin: &str, lines: usize, at: &Marker) -> Place {
     }
 }
 
-/// Shortens foreign text to 40 characters and escapes it for a message.
+/// Shortens a text from the input to 40 characters and escapes it for a message.
 fn shown(text: &str) -> String {
     let mut out: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if text.chars().nth(40).is_some() {
@@ -91,7 +91,7 @@ enum Open<'t> {
     List(Vec<Value>),
     Map {
         entries: Map<String, Value>,
-        /// The keys in their written form, with their line numbers.
+        /// The keys of the map as written in the text, each with its line number, to report a key that occurs twice.
         lines: Vec<(Cow<'t, str>, usize)>,
         key: Option<String>,
     },
@@ -107,7 +107,7 @@ struct Frame<'t> {
 struct Builder<'l, 't> {
     origin: String,
     limits: &'l Limits,
-    /// The number of lines before the part that is being parsed.
+    /// The number of lines in the text before the part that is being parsed.
     lines: usize,
     stack: Vec<Frame<'t>>,
     anchors: HashMap<usize, (Value, Weight)>,
@@ -233,7 +233,8 @@ impl<'l, 't> Builder<'l, 't> {
         self.put(value, 0, weight, at)
     }
 
-    /// Adds a complete node to the enclosing node, or as a document.
+    /// Adds a complete node to the map or list that contains it. A node outside of all maps and lists becomes a
+    /// document.
     fn put(
         &mut self,
         value: Value,
@@ -269,8 +270,8 @@ impl<'l, 't> Builder<'l, 't> {
         Ok(())
     }
 
-    /// Stores a copy of an anchored node for its aliases. The copy counts against the limits like the
-    /// expansion of an alias.
+    /// Stores a copy of an anchored node, which its aliases will copy again. The stored copy counts against the
+    /// limits too.
     fn keep(
         &mut self,
         anchor: usize,
@@ -328,8 +329,8 @@ impl<'l, 't> Builder<'l, 't> {
         Ok(())
     }
 
-    /// Converts a key to a string. As in Kubernetes, a number or a boolean becomes text. Fails if that text
-    /// differs from the written key, such as `16` for `0x10`.
+    /// Converts the key of a map to a string. A number or boolean becomes text, as in Kubernetes. Fails if this text
+    /// differs from the written key, for example `16` from `0x10`.
     fn key(
         &self,
         text: &str,

@@ -1,16 +1,18 @@
-//! Determines the value of a plain scalar in YAML 1.1 and in the core schema of YAML 1.2.
+//! Determines the value of a plain scalar, which is a scalar without quotes, in YAML 1.1 and in the core schema of
+//! YAML 1.2.
 
 use serde_json::{Number, Value};
 
-/// The value of a plain scalar, or the reason why it has none.
+/// The value of a plain scalar, or the reason why it has no clear value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Plain {
     /// Both YAML versions read this value.
     Means(Value),
-    /// The versions read different values: (the value in YAML 1.1, the value in YAML 1.2, what to write
-    /// instead).
+    /// The two YAML versions read different values. Contains the value in YAML 1.1, the value in YAML 1.2, and what
+    /// the user can write instead.
     Ambiguous(&'static str, &'static str, &'static str),
-    /// Both versions read the same value, but JSON cannot represent it: (the value, what to do).
+    /// Both YAML versions read the same value, but JSON cannot represent it. Contains the value, and what the user
+    /// can do.
     Unholdable(&'static str, &'static str),
 }
 
@@ -25,7 +27,7 @@ pub(super) fn is_text(text: &str) -> bool {
     other(text).is_none()
 }
 
-/// Parses a plain scalar that is not a string; None if it is a string.
+/// Determines the value of a plain scalar that is not a string; None if it is a string.
 fn other(text: &str) -> Option<Plain> {
     let word = match text {
         "" | "~" | "null" | "Null" | "NULL" => Some(Plain::Means(Value::Null)),
@@ -44,7 +46,7 @@ fn other(text: &str) -> Option<Plain> {
         )),
         _ => None,
     };
-    // In both YAML versions, a number begins with a digit, `+`, `-` or `.`.
+    // Only a text that begins with a digit, `+`, `-` or `.` can be a number, in both YAML versions.
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
     match text.starts_with(is_number) {
         true => word.or_else(|| number(text)),
@@ -85,7 +87,8 @@ fn number(text: &str) -> Option<Plain> {
         ));
     }
     if body.contains('_') {
-        // go-yaml ignores underscores anywhere, YAML 1.1 only between digits; both notations are refused.
+        // A number with underscores is refused, because go-yaml ignores all underscores, but YAML 1.1 only those
+        // between digits.
         let dropped: String = body.chars().filter(|c| *c != '_').collect();
         return (body.starts_with(|c: char| c.is_ascii_digit() || c == '.')
             && number(&dropped).is_some())
@@ -103,7 +106,7 @@ fn number(text: &str) -> Option<Plain> {
                 "the number without leading zeros",
             ));
         }
-        // `str::parse` accepts the sign.
+        // `text` still contains the sign, which `str::parse` accepts.
         let value = text
             .parse::<i64>()
             .map(Number::from)
@@ -123,9 +126,8 @@ fn integer(value: Option<Number>) -> Plain {
     }
 }
 
-/// Returns whether a number without its sign is a sexagesimal (base 60) number of YAML 1.1, such as
-/// `12:30:45`. The grammar is `[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`; without a fraction, the first digit
-/// must not be 0.
+/// Returns whether YAML 1.1 reads a number without its sign in base 60 (sexagesimal), such as `12:30:45`. The grammar
+/// is `[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`; without a fraction, the first digit must not be 0.
 fn sexagesimal(body: &str) -> bool {
     let (whole, fraction) = match body.split_once('.') {
         Some((whole, fraction)) => (whole, Some(fraction)),

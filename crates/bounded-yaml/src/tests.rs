@@ -150,7 +150,7 @@ fn plain_scalars_that_the_versions_read_differently_are_refused() {
             ),
             "key {text}"
         );
-        // Quoted, tagged and block scalars are strings in both YAML versions.
+        // Both YAML versions read quoted, tagged and block scalars as strings.
         for quoted in [
             format!("'{text}'"),
             format!("\"{text}\""),
@@ -475,7 +475,7 @@ proptest! {
         let docs = read(&text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
         let back = docs.into_iter().next().unwrap_or(Value::Null);
         prop_assert_eq!(&back, &value, "{}", text);
-        // serde_yaml has its own rules for plain scalars.
+        // serde_yaml must read the same value, although it has its own rules for plain scalars.
         let other: Value = serde_yaml::from_str(&text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
         prop_assert_eq!(&other, &value, "{}", text);
         prop_assert_eq!(write(&back), text);
@@ -484,7 +484,7 @@ proptest! {
     #[test]
     fn json_is_yaml(value in value()) {
         let text = value.to_string();
-        // JSON allows a form of exponents that YAML 1.1 does not have.
+        // A text of JSON may be refused as ambiguous, because YAML 1.1 does not know all of JSON's exponents.
         match read(&text) {
             Ok(docs) => prop_assert_eq!(docs.into_iter().next().unwrap_or(Value::Null), value),
             Err(YamlError::Ambiguous { .. }) => {}

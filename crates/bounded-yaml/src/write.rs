@@ -1,8 +1,8 @@
 //! Writes YAML that all YAML readers read in the same way.
 //!
-//! serde_yaml is not used: it writes the strings `on` and `12:30:45` without quotes, which kubectl and Helm
-//! then read as true and as a number. This module calls this crate's parser of plain scalars to decide where
-//! quotes are necessary, so reading and writing always agree.
+//! serde_yaml is not used, because it writes the strings `on` and `12:30:45` without quotes, which kubectl and Helm
+//! then read as true and as a number. This module asks this crate's parser of plain scalars where quotes are
+//! necessary, so that reading and writing always agree.
 
 use std::fmt::Write as _;
 
@@ -10,30 +10,29 @@ use serde_json::{Number, Value};
 
 use super::scalar;
 
-/// The length in characters up to which a key is written on the line of its value. YAML allows at most 1024.
+/// The largest length of a key, in characters, that is written on the line of its value. YAML allows at most 1024.
 const SIMPLE_KEY: usize = 1000;
 
-/// Writes a value as a YAML document. Keys keep their order. A string is quoted if some reader could read
-/// another value. A string of several lines becomes a block scalar if possible.
+/// Writes a value as a YAML document. The keys keep their order. A string is quoted if a reader could read it as
+/// another value. A string of several lines becomes a block scalar if a block scalar can represent it.
 pub fn write(value: &Value) -> String {
     let mut out = String::new();
     node(&mut out, value, Spot::default(), &mut 0);
     out
 }
 
-/// The position of an entry in a YAML document.
+/// The position of a value in a YAML document, which determines the text before the value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spot<'k> {
-    /// The indentation of the entry in spaces: of its key, or of the text after its dash.
+    /// The indentation in spaces: of the key of the value, or of the text after the dashes.
     pub indent: usize,
-    /// The number of dashes before the entry on its first line. An item of a list in a list can have several.
+    /// The number of list dashes before the value on its first line. The first item of a list in a list has several.
     pub dashes: usize,
-    /// The key of the entry; None for a list item or the whole document.
+    /// The key of the value; None for a list item or the whole document.
     pub key: Option<&'k str>,
 }
 
-/// Writes a map, a list or a scalar. `dashes` is the number of list dashes that must still be written before
-/// the next line of content.
+/// Writes a map, a list or a scalar. `dashes` is the number of list dashes to write before the next key or scalar.
 fn node(out: &mut String, value: &Value, spot: Spot<'_>, dashes: &mut usize) {
     let begin = |dashes: &mut usize| Spot {
         dashes: std::mem::take(dashes),
@@ -64,7 +63,7 @@ fn node(out: &mut String, value: &Value, spot: Spot<'_>, dashes: &mut usize) {
 }
 
 impl Spot<'_> {
-    /// Returns the position of an entry in a map at this position.
+    /// Returns the position of the entries of the map that is at this position.
     pub fn of_map(&self) -> Spot<'static> {
         let deeper = if self.key.is_some() { 2 } else { 0 };
         Spot {
@@ -73,7 +72,7 @@ impl Spot<'_> {
         }
     }
 
-    /// Returns the position of an item in a list at this position.
+    /// Returns the position of the items of the list that is at this position.
     pub fn of_list(&self) -> Spot<'static> {
         Spot {
             indent: self.indent + 2,
@@ -81,20 +80,20 @@ impl Spot<'_> {
         }
     }
 
-    /// Returns whether a string at this position can be a block scalar. At the top level, the lines of a
-    /// block would begin in column 0, where a line `---` would end the block.
+    /// Returns whether a string at this position can be a block scalar. This is not possible for the whole document,
+    /// because the lines of the block would begin in column 0, where a line `---` ends the document.
     fn takes_blocks(&self) -> bool {
         self.key.is_some() || self.dashes > 0
     }
 }
 
-/// Writes the line of a key whose value is a map or list on the next lines.
+/// Writes the line with a key whose value is a map or list on the following lines.
 pub fn open(out: &mut String, spot: Spot<'_>) {
     begin(out, spot);
     out.push('\n');
 }
 
-/// Writes an entry whose value is a scalar, or an empty map or list.
+/// Writes a scalar, or an empty map or list, together with its key and dashes.
 pub fn leaf(out: &mut String, value: &Value, spot: Spot<'_>) {
     if let Value::String(text) = value
         && spot.takes_blocks()
@@ -123,7 +122,8 @@ pub fn leaf_lines(value: &Value, spot: Spot<'_>) -> usize {
     key_lines(spot) + block.map_or(0, |block| 1 + newlines(block.body))
 }
 
-/// Returns the number of lines for a key and the start of its value: two for a very long key.
+/// Returns the number of lines for a key and the start of its value: two if the key is too long for the line of its
+/// value, otherwise one.
 pub fn key_lines(spot: Spot<'_>) -> usize {
     1 + usize::from(spot.key.is_some_and(is_long))
 }
@@ -147,9 +147,9 @@ fn begin(out: &mut String, spot: Spot<'_>) {
     }
 }
 
-/// Returns whether a key is too long for the line of its value.
+/// Returns whether a key is too long to be written on the line of its value.
 fn is_long(key: &str) -> bool {
-    // An escaped byte needs up to ten characters. This quick check is sufficient for most keys.
+    // An escaped byte needs at most ten characters, so most keys pass this quick check.
     key.len() * 10 > SIMPLE_KEY && {
         let mut written = String::new();
         inline_text(&mut written, key);
@@ -157,7 +157,7 @@ fn is_long(key: &str) -> bool {
     }
 }
 
-/// A string of several lines that a literal block can represent exactly.
+/// A string of several lines as a literal block scalar (`|`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block<'t> {
     body: &'t str,
@@ -165,7 +165,7 @@ pub struct Block<'t> {
 }
 
 impl<'t> Block<'t> {
-    /// Converts a string to a block; None if a literal block cannot represent it.
+    /// Converts a string to a literal block scalar; None if the block could not represent the string exactly.
     pub fn of(text: &'t str) -> Option<Self> {
         if !fits_block(text) {
             return None;
@@ -178,23 +178,23 @@ impl<'t> Block<'t> {
         Some(Self { body, chomping })
     }
 
-    /// Returns the lines of the block, without line ends and without indentation.
+    /// Returns the lines of the block scalar, without line ends and without indentation.
     pub fn lines(&self) -> impl Iterator<Item = &'t str> + use<'t> {
         self.body.split('\n')
     }
 
-    /// Returns the chomping indicator of the block: `-`, `+` or nothing.
+    /// Returns the chomping indicator of the block scalar: `-`, `+` or nothing.
     pub fn chomping(&self) -> &'static str {
         self.chomping
     }
 
-    /// Returns the indentation of the lines of a block at a position, in spaces.
+    /// Returns the indentation of a block scalar's lines at this position, in spaces.
     pub fn indent(spot: Spot<'_>) -> usize {
         spot.of_map().indent
     }
 }
 
-/// Writes the header line of a block: the key, `|` and the chomping indicator.
+/// Writes the header line of a block scalar: the key, `|` and the chomping indicator.
 pub fn block_head(out: &mut String, chomping: &str, spot: Spot<'_>) {
     begin(out, spot);
     out.push_str(if spot.key.is_some() { " |" } else { "|" });
@@ -202,7 +202,7 @@ pub fn block_head(out: &mut String, chomping: &str, spot: Spot<'_>) {
     out.push('\n');
 }
 
-/// Writes one line of a block, with its indentation and a line feed. An empty line is not indented.
+/// Writes one line of a block scalar, with its indentation and a line feed. An empty line gets no indentation.
 pub fn block_line(out: &mut String, line: &str, indent: usize) {
     if !line.is_empty() {
         pad(out, indent);
@@ -233,8 +233,8 @@ pub(super) fn inline(out: &mut String, value: &Value) {
     }
 }
 
-/// Formats a number for all YAML versions. YAML 1.1 requires a decimal point before the exponent and a sign
-/// in the exponent.
+/// Formats a number so that all YAML versions read it. YAML 1.1 requires a decimal point before the exponent and a
+/// sign in the exponent.
 fn number(number: &Number) -> String {
     let text = number.to_string();
     let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else {
@@ -276,7 +276,7 @@ fn inline_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Returns whether all YAML readers read a string correctly without quotes.
+/// Returns whether all YAML readers read a string without quotes as this string.
 pub(super) fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let starts = |c: u8| {
@@ -285,7 +285,7 @@ pub(super) fn is_plain(text: &str) -> bool {
     let Some(first) = bytes.first().filter(|first| starts(**first)) else {
         return false;
     };
-    // For most strings, one pass over the bytes is sufficient.
+    // One loop over the bytes decides for most strings.
     let seen = bytes
         .iter()
         .fold(0, |seen, byte| seen | BYTES[usize::from(*byte)]);
@@ -299,23 +299,24 @@ pub(super) fn is_plain(text: &str) -> bool {
     {
         return false;
     }
-    // A string that begins with a letter and is longer than `false` is a string for every reader.
+    // No reader has a special word that begins with a letter and is longer than `false`, so this is a string for
+    // every reader.
     if first.is_ascii_alphabetic() && bytes.len() > LONGEST_WORD {
         return true;
     }
-    // Some YAML 1.1 readers parse dates as timestamps.
+    // A date needs quotes, because some YAML 1.1 readers read it as a timestamp.
     !looks_like_date(text) && scalar::is_text(text)
 }
 
-/// The length of the longest word that begins with a letter and that some reader does not read as a string.
+/// The length of the longest word beginning with a letter that a reader does not read as a string.
 const LONGEST_WORD: usize = "false".len();
 
-/// The class of bytes that always require quotes.
+/// The class of bytes that require quotes everywhere in a string.
 const FOREIGN: u8 = 1;
-/// The class of bytes that require quotes only at some positions.
+/// The class of bytes that require quotes only at some positions in a string.
 const TELLING: u8 = 2;
 
-/// The class of each byte; 0 if the byte never requires quotes.
+/// The class of each byte: [`FOREIGN`], [`TELLING`], or 0 if the byte never requires quotes.
 const BYTES: [u8; 256] = {
     let others = b"_-/@+=()$;~^<>|*&!?%,";
     let mut bytes = [FOREIGN; 256];
@@ -341,8 +342,8 @@ fn looks_like_date(text: &str) -> bool {
     text.as_bytes().get(4) == Some(&b'-') && text.as_bytes().iter().take(4).all(u8::is_ascii_digit)
 }
 
-/// Returns whether a character is visible. Control characters, characters that change the direction of text,
-/// and invisible characters are not.
+/// Returns whether a character is visible. False for control characters, invisible characters, and characters that
+/// change the direction of the text.
 fn is_printable(c: char) -> bool {
     match c {
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => {
@@ -356,7 +357,7 @@ fn is_printable(c: char) -> bool {
     }
 }
 
-/// Returns whether a literal block can represent a string exactly.
+/// Returns whether a literal block scalar can represent a string exactly.
 fn fits_block(text: &str) -> bool {
     newlines(text) > 0
         && !text.starts_with(['\n', ' ', '\t'])
@@ -371,11 +372,11 @@ fn newlines(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// Returns whether a string has a line that consists only of spaces or tabs. YAML readers disagree about such
-/// a line at the end of a block.
+/// Returns whether a line of the string consists only of spaces or tabs. YAML readers disagree about such a line at
+/// the end of a block scalar.
 fn has_blank_line(text: &str) -> bool {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    // In most strings, no line begins with a space, and this faster check is sufficient.
+    // This fast check decides for most strings, because no line in them begins with a space.
     let indented = text
         .as_bytes()
         .windows(2)
@@ -386,8 +387,8 @@ fn has_blank_line(text: &str) -> bool {
             .any(|line| !line.is_empty() && line.as_bytes().iter().all(is_blank))
 }
 
-/// Returns whether a string contains only printable ASCII characters, tabs and line feeds. It checks whole
-/// chunks, which is fast.
+/// Returns whether a string contains only printable ASCII characters, tabs and line feeds. The check is fast, because
+/// it reads whole chunks.
 fn is_plain_ascii(text: &str) -> bool {
     let is_fine = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     let mut chunks = text.as_bytes().chunks(64);

@@ -8,12 +8,12 @@ const SECOND: i128 = 1_000_000_000;
 struct Term<'t> {
     number: &'t str,
     unit: &'t str,
-    /// The value of the term in nanoseconds; a fraction of a nanosecond is cut off.
+    /// The length of the term in nanoseconds. A fraction of a nanosecond is cut off.
     nanos: i128,
 }
 
-/// Parses a duration as Go does: a sign is allowed, and `0` needs no unit. Returns nanoseconds; `None` if the
-/// text is not a duration or the number does not fit into 64 bits.
+/// Parses a duration as Go does, with an optional sign; `0` needs no unit. Returns nanoseconds; None if the text is
+/// not a duration or the number does not fit into 64 bits.
 pub fn parse(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let nanos = match unsigned {
@@ -27,8 +27,8 @@ pub fn parse(text: &str) -> Option<i64> {
     i64::try_from(if text.starts_with('-') { -nanos } else { nanos }).ok()
 }
 
-/// Parses a duration that a user types. Days are allowed (`30d`), a sign is not, and each number must begin
-/// and end with a digit.
+/// Parses a duration that a user types; None if it is invalid. Unlike Go, it accepts days (`30d`), but no sign, and
+/// each number must begin and end with a digit.
 pub fn with_days(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
@@ -47,8 +47,8 @@ pub fn with_days(text: &str) -> Option<Duration> {
 
 /// Splits a duration without a sign into its terms; `None` if there is no term or one of them is invalid.
 fn terms(text: &str) -> Option<Vec<Term<'_>>> {
-    /// The largest length of the text in bytes. It is larger than any useful duration, and small enough that
-    /// the sum of the terms cannot overflow.
+    /// The largest length of the text in bytes. Useful durations are shorter, and the sum of the terms cannot
+    /// overflow.
     const LONGEST: usize = 256;
     if text.is_empty() || text.len() > LONGEST {
         return None;
@@ -77,7 +77,7 @@ fn scale(unit: &str) -> Option<i128> {
         "m" => 60 * SECOND,
         "s" => SECOND,
         "ms" => 1_000_000,
-        // Go accepts the micro sign and the Greek letter mu.
+        // The two characters are the micro sign and the Greek letter mu. Go accepts both.
         "us" | "\u{b5}s" | "\u{3bc}s" => 1000,
         "ns" => 1,
         _ => return None,

@@ -1,9 +1,8 @@
 //! The string formats of a schema, such as `email` or `date-time`.
 //!
-//! [`server`] checks formats as the API server does, which accepts nearly every text as an `email` or a
-//! `uri`. [`STRICT`] has stricter checks for parameters that people write, to find typing errors. The two
-//! differ in `byte` (the server refuses the empty text), `cidr`, `duration` (days), `email`, `hostname`,
-//! `uri` and `uuid`.
+//! The API server accepts nearly every text as an `email` or a `uri`, and [`server`] checks formats as it does.
+//! [`STRICT`] has stricter checks, which find typing errors in parameters that people write. The two differ for
+//! `byte` (the server refuses the empty text), `cidr`, `duration` (days), `email`, `hostname`, `uri` and `uuid`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -17,7 +16,7 @@ use super::{duration, time};
 /// A check of a string format: returns whether a text has the format.
 pub type Check = fn(&str) -> bool;
 
-/// The names and checks of the strict formats; `password` has no check.
+/// The formats with strict checks. Every text has the format `password`.
 pub const STRICT: [(&str, Check); 12] = [
     ("byte", is_base64),
     ("cidr", is_strict_cidr),
@@ -130,8 +129,8 @@ fn is_ipv6(text: &str) -> bool {
     text.parse::<Ipv6Addr>().is_ok()
 }
 
-/// Splits `ADDRESS/BITS`. Returns the text after the slash and the number of bits in such an address; None if
-/// the address is invalid.
+/// Splits a network `ADDRESS/BITS`. Returns the text after the slash, and the number of bits of the address: 32 or
+/// 128. None if the address is invalid.
 fn network(text: &str) -> Option<(&str, u8)> {
     let (address, bits) = text.split_once('/')?;
     match address.parse().ok()? {

@@ -1,8 +1,8 @@
-//! Parsers and checks for texts and numbers inside Kubernetes objects: quantities, durations, times, names,
-//! label selectors, string formats, and the limits of a schema.
+//! Parsers and checks for texts and numbers inside Kubernetes objects: quantities, durations, times, names, label
+//! selectors, string formats, and the limits of a schema.
 //!
-//! All functions are pure. They return no messages for users, except in [`name`], which returns the messages
-//! of the API server. If two callers need different rules, a parameter selects the rule.
+//! All functions are pure. None of them returns a message for users, except those in [`name`], which return the
+//! messages of the API server. If callers need different rules, a parameter selects the rule.
 
 #![warn(missing_docs)]
 

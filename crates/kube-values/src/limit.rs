@@ -1,4 +1,4 @@
-//! The limits of a schema on numbers, counts and multiples, compared without rounding where possible.
+//! The limits of a schema on numbers and counts, and the rule `multipleOf`. Integers are compared without rounding.
 
 use std::cmp::Ordering;
 
@@ -7,19 +7,19 @@ use serde_json::{Number, Value};
 /// The minimum or the maximum of a number in a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// The minimum or the maximum.
+    /// The number that is the minimum or the maximum.
     pub limit: Number,
-    /// Whether the limit itself is forbidden.
+    /// Whether the minimum or maximum itself is forbidden.
     pub exclusive: bool,
 }
 
 impl Bound {
-    /// Returns whether a number respects this limit, if the limit is a minimum.
+    /// Treats this limit as a minimum, and returns whether a number respects it.
     pub fn admits_above(&self, number: &Number) -> bool {
         self.admits(number, Ordering::Greater)
     }
 
-    /// Returns whether a number respects this limit, if the limit is a maximum.
+    /// Treats this limit as a maximum, and returns whether a number respects it.
     pub fn admits_below(&self, number: &Number) -> bool {
         self.admits(number, Ordering::Less)
     }
@@ -30,7 +30,7 @@ impl Bound {
     }
 }
 
-/// The limits on a number of characters, items or keys.
+/// The limits of a schema on the number of characters, items or keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// The smallest allowed count; None if there is no minimum.
@@ -51,7 +51,7 @@ impl Count {
     }
 }
 
-/// Compares two numbers. Integers are compared exactly, other numbers as floats.
+/// Compares two numbers: integers exactly, all other numbers as floats.
 pub fn compare(a: &Number, b: &Number) -> Ordering {
     match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -62,8 +62,8 @@ pub fn compare(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-/// Returns whether a number is a multiple of a step. For fractions, a deviation of a billionth of the step is
-/// allowed.
+/// Returns whether a number is a multiple of a step. If one of them has a fraction, the number may deviate by a
+/// billionth of the step.
 pub fn is_multiple(number: &Number, step: &Number) -> bool {
     if let (Some(number), Some(step)) = (number.as_i128(), step.as_i128()) {
         return step != 0 && number % step == 0;
@@ -75,7 +75,8 @@ pub fn is_multiple(number: &Number, step: &Number) -> bool {
     (times - times.round()).abs() < 1e-9
 }
 
-/// Returns whether two JSON values are equal; the numbers `1` and `1.0` are equal.
+/// Returns whether two JSON values are equal. The numbers `1` and `1.0` are equal, unless they are inside an array or
+/// object.
 pub fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
@@ -86,7 +87,7 @@ pub fn is_same(a: &Value, b: &Value) -> bool {
 /// Converts a float without a fraction to an integer of 64 bits; None if the float has a fraction or is too
 /// large.
 pub fn whole(float: f64) -> Option<i64> {
-    // Both limits of the range are exact as floats. The upper limit is the first number that does not fit.
+    // The upper limit, 2^63, is the smallest float that is too large. Both limits are exact as floats.
     let fits = float.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&float);
     fits.then_some(float as i64)
 }

@@ -1,4 +1,4 @@
-//! Checks the names, label keys and label values of objects, with the error messages of Kubernetes.
+//! Checks the names, label keys and label values of objects. The errors are the messages of Kubernetes.
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -6,7 +6,7 @@ const SERVICE: &str = "a DNS-1035 label must consist of lower case alphanumeric 
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// The rule that Kubernetes has for object names; it depends on the kind of the object.
+/// The rule of Kubernetes for the names of objects of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A DNS subdomain: labels with dots between them. Most kinds use this rule.
@@ -20,7 +20,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Checks an object name; the error is Kubernetes' reason.
+    /// Checks an object name by this rule. The error is the message of Kubernetes.
     pub fn check(self, name: &str) -> Result<(), String> {
         match self {
             Form::PathSegment => match name {
@@ -49,7 +49,7 @@ impl Form {
     }
 }
 
-/// Returns whether a text is a DNS label; `letter_first` forbids a digit at the start.
+/// Returns whether a text is a DNS label. With `letter_first`, a digit at the start is forbidden.
 pub fn dns_label(text: &str, letter_first: bool) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = text.as_bytes();
@@ -77,7 +77,7 @@ fn name_part(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
 }
 
-/// Checks the key of a label or an annotation; the error is Kubernetes' reason.
+/// Checks the key of a label or an annotation. The error is the message of Kubernetes.
 pub fn qualified_name(key: &str) -> Result<(), String> {
     let name = match key.split_once('/') {
         None => key,
@@ -100,7 +100,7 @@ pub fn qualified_name(key: &str) -> Result<(), String> {
     }
 }
 
-/// Checks a key of a ConfigMap or Secret; the error is Kubernetes' reason.
+/// Checks a key in a ConfigMap or Secret. The error is the message of Kubernetes.
 pub fn config_key(key: &str) -> Result<(), String> {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     match key {
@@ -112,7 +112,7 @@ pub fn config_key(key: &str) -> Result<(), String> {
     }
 }
 
-/// Checks a label value; the error is Kubernetes' reason.
+/// Checks the value of a label. The error is the message of Kubernetes.
 pub fn label_value(value: &str) -> Result<(), String> {
     match value {
         value if value.len() > 63 => Err("must be no more than 63 bytes".into()),

@@ -1,6 +1,7 @@
 //! Kubernetes quantities: `100m`, `1.5Gi`, `2e3`.
 //!
-//! An amount is an integer number of billionths. A smaller fraction is rounded away from zero, as in Go.
+//! The amount of a quantity is an integer number of billionths. A smaller fraction is rounded away from zero, as in
+//! Go.
 
 mod canonical;
 
@@ -23,7 +24,7 @@ pub const DECIMAL: [(&str, i32); 10] = [
     ("E", 18),
 ];
 
-/// The binary suffixes; each is 1024 times the one before.
+/// The binary suffixes, in ascending order. Each stands for 1024 times the suffix before it.
 pub const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
 /// The notation of the suffix of a quantity.
@@ -42,13 +43,13 @@ pub enum Format {
 pub struct Parts<'t> {
     /// Whether the quantity has a minus sign.
     pub negative: bool,
-    /// The digits before the decimal point, without leading zeros; at least `0`.
+    /// The digits before the decimal point, without leading zeros; `0` if there are no others.
     pub whole: &'t str,
-    /// The digits after the decimal point; empty without a decimal point.
+    /// The digits after the decimal point; empty if the quantity has no decimal point.
     pub fraction: &'t str,
-    /// The notation of the suffix.
+    /// The notation of the quantity's suffix.
     pub format: Format,
-    /// The power that the suffix stands for: of ten, or of two in the binary format.
+    /// The exponent for which the suffix stands: of ten, or of two in the binary format.
     pub exponent: i32,
 }
 
@@ -91,8 +92,8 @@ impl<'t> Parts<'t> {
         format!("{}{}", self.whole, self.fraction)
     }
 
-    /// Returns the amount in billionths; `None` if the amount is about 10^29 or larger. The amount of a
-    /// binary quantity is limited to 2^63-1, as in Go.
+    /// Returns the amount of the quantity in billionths; None if it is about 10^29 or larger. A binary quantity has
+    /// at most the amount 2^63-1, as in Go.
     pub fn amount(&self) -> Option<i128> {
         let mut amount = self.unlimited()?;
         if self.format == Format::Binary {
@@ -101,8 +102,8 @@ impl<'t> Parts<'t> {
         Some(if self.negative { -amount } else { amount })
     }
 
-    /// Returns whether Kubernetes accepts the notation of the quantity as an integer. It does not accept
-    /// `2000m` and `1.5Gi`.
+    /// Returns whether Kubernetes accepts the text of the quantity as an integer. It does not accept `2000m` and
+    /// `1.5Gi`.
     pub fn is_integer(&self) -> bool {
         let places = self.fraction.trim_end_matches('0').len();
         let is_whole = match self.format {

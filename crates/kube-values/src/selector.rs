@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use super::name;
 
-/// A label selector. It matches an object whose labels meet all requirements.
+/// A label selector. It matches an object whose labels meet all its requirements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// The requirements; each is about one label.
+    /// The requirements of the selector, each on one label.
     pub requirements: Vec<Requirement>,
 }
 
 /// A requirement of a selector on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// The name of the label.
+    /// The name of the label, such as `app`.
     pub name: String,
-    /// The condition on the label's value.
+    /// The condition that the label must meet.
     pub wanted: Wanted,
 }
 
@@ -37,30 +37,30 @@ pub enum Wanted {
     In(Vec<String>),
     /// The label has none of these values, or does not exist.
     NotIn(Vec<String>),
-    /// The value of the label is an integer larger than this one.
+    /// The label's value is an integer larger than this number.
     Greater(i64),
-    /// The value of the label is an integer smaller than this one.
+    /// The label's value is an integer smaller than this number.
     Less(i64),
-    /// The operator is unknown. No object meets this condition.
+    /// The operator in the selector is unknown, so no object meets this condition.
     Unknown,
 }
 
-/// Whether a selector is a whole text or a part of a longer text.
+/// Whether the selector is a whole text or a part of a longer text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// The selector is the whole text, as in a request. Blanks around commas, empty values, `>` and `<` are
-    /// allowed, and names and values are checked.
+    /// The selector is the whole text, for example of a request. Blanks around commas, empty values, `>` and `<` are
+    /// allowed. The parser checks label names and values.
     Whole,
-    /// The selector is a part of a longer text that a user types, and ends at a blank after a requirement.
+    /// The selector is a part of a longer text that a user types. It ends at the first blank after a requirement.
     Part,
 }
 
 /// A syntax error in the text of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectorError {
-    /// The offset of the error in the text, in bytes.
+    /// The offset of the error in the selector's text, in bytes.
     pub at: usize,
-    /// The kind of the error.
+    /// What is wrong at this offset.
     pub kind: MistakeKind,
 }
 
@@ -69,22 +69,22 @@ pub struct SelectorError {
 pub enum MistakeKind {
     /// A label name is missing.
     NoName,
-    /// Kubernetes refuses a label name.
+    /// Kubernetes does not allow this label name.
     Name {
-        /// The label name.
+        /// The name that is not allowed.
         name: String,
-        /// Kubernetes' reason.
+        /// The message of Kubernetes about the label name.
         why: String,
     },
     /// A label value is missing.
     NoValue,
-    /// Kubernetes refuses a label value.
+    /// Kubernetes does not allow this label value.
     Value {
-        /// The label name.
+        /// The name of the label whose value is not allowed.
         name: String,
-        /// The refused value.
+        /// The value that is not allowed.
         value: String,
-        /// Kubernetes' reason.
+        /// The message of Kubernetes about the label value.
         why: String,
     },
     /// The text after a label name is not an operator.
@@ -108,15 +108,16 @@ impl Selector {
         }
     }
 
-    /// Parses a selector that begins at a byte offset. Returns the selector and the offset of its end.
+    /// Parses a selector that begins at the byte offset `at` of a text. Returns the selector, and the byte offset at
+    /// which it ends.
     pub fn parse_at(text: &str, at: usize, extent: Extent) -> Result<(Self, usize), SelectorError> {
         let mut reader = Reader { text, at, extent };
         let requirements = reader.requirements()?;
         Ok((Self { requirements }, reader.at))
     }
 
-    /// Converts the object form of a selector, with the requirements in Kubernetes' order. Null gives a
-    /// selector without requirements.
+    /// Converts a selector from its object form (`matchLabels`, `matchExpressions`), with the requirements in
+    /// Kubernetes' order. Null becomes a selector without requirements.
     pub fn from_object(selector: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let labels = selector["matchLabels"].as_object().into_iter().flatten();
@@ -148,12 +149,12 @@ impl Selector {
         Self { requirements }
     }
 
-    /// Returns whether the selector has no requirements. An empty selector matches every object.
+    /// Returns whether the selector has no requirements, so that it matches every object.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// Returns whether labels meet all requirements. `labels` is null or an object of strings.
+    /// Returns whether an object's labels meet all requirements. `labels` is null or a JSON object of strings.
     pub fn matches(&self, labels: &Value) -> bool {
         self.requirements
             .iter()
@@ -237,8 +238,8 @@ impl<'t> Reader<'t> {
         self.take(char::is_whitespace);
     }
 
-    /// Reads a name or a value. For [`Extent::Whole`], invalid characters are part of the word, so that the
-    /// check of the word reports them.
+    /// Reads a label name or value. For [`Extent::Whole`], the word also contains invalid characters, because the
+    /// later check of the word reports them.
     fn word(&mut self, more: &[char]) -> &'t str {
         let is_whole = self.is_whole();
         self.take(|c| match is_whole {
@@ -321,7 +322,7 @@ impl<'t> Reader<'t> {
         if self.is_whole() && !self.rest().is_empty() && !self.rest().starts_with(',') {
             return self.mistake(MistakeKind::Operator);
         }
-        // For [`Extent::Part`], the next word begins another term of the longer text.
+        // For [`Extent::Part`], the selector ends here: the next word belongs to the longer text.
         self.at = after;
         Ok(Wanted::Exists)
     }
@@ -351,8 +352,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads `in (a, b)`. Returns None if the next word is not the operator. For [`Extent::Part`], also
-    /// returns None if no list follows the operator.
+    /// Reads the operator `in` or `notin` and its list, as in `in (a, b)`. None if the next word is not this
+    /// operator; for [`Extent::Part`], also if no list follows the operator.
     fn set(&mut self, operator: &str, name: &str) -> Result<Option<Vec<String>>, SelectorError> {
         let start = self.at;
         if self.word(&[]) != operator {

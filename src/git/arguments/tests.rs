@@ -10,7 +10,7 @@ use super::*;
 use crate::git::commit::{FileEdit, Wanted};
 use crate::git::{BlobLimits, WorkTree};
 
-/// How many strings the test tries in total, over all functions that take a value.
+/// The number of strings that the test passes in total to the functions that take a value.
 const STRINGS: usize = 10_000;
 
 /// Generates strings that git, ssh or a shell could read as an option or a command.
@@ -62,13 +62,13 @@ fn git(root: &Path, words: &[&str]) {
     assert!(run.status.success(), "{words:?}: {said}");
 }
 
-/// Returns a work tree with one commit and one remote. It does not use the git configuration of this machine.
+/// Returns a work tree with one commit and one remote, independent of the git configuration of this machine.
 fn work(root: &Path) -> WorkTree {
     std::fs::create_dir_all(root).unwrap();
     git(root, &["init", "-q", "-b", "main"]);
     git(root, &["config", "user.name", "Ana"]);
     git(root, &["config", "user.email", "ana@example.com"]);
-    // A user may have allowed every transport, so the test does too.
+    // git must not be the one that refuses a transport: a user may have allowed every transport.
     git(root, &["config", "protocol.allow", "always"]);
     git(root, &["config", "protocol.ext.allow", "always"]);
     git(root, &["remote", "add", "origin", "../origin.git"]);
@@ -79,14 +79,14 @@ fn work(root: &Path) -> WorkTree {
         ("PATH", std::env::var_os("PATH").unwrap()),
         ("HOME", root.into()),
         ("GIT_CONFIG_NOSYSTEM", "1".into()),
-        // This test must not use the network.
+        // ssh must not use the network, so this program replaces it.
         ("GIT_SSH_COMMAND", "false".into()),
     ];
     let variables = variables.map(|(name, value)| (name.into(), value));
     WorkTree::open(root, &BTreeMap::from(variables)).unwrap()
 }
 
-/// Returns different option-like strings, the same in every run.
+/// Returns `count` different option-like strings, which are the same in every run of the test.
 fn strings(count: usize) -> Vec<String> {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);

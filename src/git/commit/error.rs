@@ -6,44 +6,45 @@ use std::path::PathBuf;
 use crate::git::GitError;
 use crate::text::quoted;
 
-/// The reason why bowline did not make a commit. All changes are undone, unless the variant says otherwise.
+/// The reason why bowline did not make a commit. Unless the variant says otherwise, no file is changed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// HEAD is detached, so there is no branch to commit to.
     #[error("HEAD is detached: a commit would belong to no branch")]
     Detached,
-    /// A merge, a rebase or a similar operation is in progress. Contains its name.
+    /// A merge, a rebase or a similar operation is in progress in the work tree. Contains the name of the operation.
     #[error("{0} is in progress")]
     UnderWay(String),
-    /// A file of the plan has uncommitted changes.
+    /// A file that the plan edits has uncommitted changes.
     #[error("{path} has changes that are not committed")]
     Dirty { path: String },
-    /// A file of the plan was never committed.
+    /// A file that the plan edits was never committed.
     #[error("{path} is not committed yet")]
     Untracked { path: String },
-    /// git does not check a file of the plan for changes.
+    /// The user has told git not to check a file for changes, and the plan edits this file.
     #[error("git ignores changes of {path} (skip-worktree or assume-unchanged is set)")]
     Hidden { path: String },
-    /// A file of the plan has changed since plan time.
+    /// A file that the plan edits has changed since the plan was made.
     #[error("{path} has changed since the plan was made")]
     Changed { path: String },
-    /// Another git process is running, or died and left its lock.
+    /// Another git process is running, or ended without removing its lock file.
     #[error("another git process is working here: {} exists", lock.display())]
     Busy {
-        /// The path of the lock file.
+        /// The path of the lock file of the index.
         lock: PathBuf,
     },
-    /// A file on the branch differs from the checked out file, from which the plan was made.
+    /// A file that the plan edits differs between the branch of the commit and the checked out branch. The plan was
+    /// made from the checked out branch.
     #[error("{path} on branch {branch} differs from the checked-out file")]
     Differs { branch: String, path: String },
-    /// The branch is checked out in another work tree.
+    /// The branch of the commit is checked out in another work tree.
     #[error("branch {branch} is checked out in {place}")]
     CheckedOut {
         branch: String,
-        /// The directory of the other work tree.
+        /// The directory of that other work tree.
         place: String,
     },
-    /// This text is no valid branch name.
+    /// The branch that the user gave is no valid branch name. Contains the text.
     #[error("{0:?} is not a valid branch name")]
     NoBranchName(String),
     /// git or a hook refused the commit.
@@ -51,36 +52,35 @@ pub enum CommitError {
     Refused {
         /// The output of git and of the hook.
         said: String,
-        /// Existing files that are not restored, because a hook or a user changed them after the planned
-        /// edit.
+        /// Existing files that still have changes, because a hook or a user changed them after bowline edited them.
         left: Vec<String>,
-        /// New files that are not removed, because a hook or a user changed them after the planned edit. No
-        /// commit contains them.
+        /// New files that still exist, because a hook or a user changed them after bowline created them. No commit
+        /// contains these files.
         new: Vec<String>,
     },
-    /// git did not make the commit, and a file could not be restored.
+    /// git did not make the commit, and bowline could not restore a file.
     #[error(
         "{error}; and {path} could not be restored ({why}): it still has the planned change, and no commit has it"
     )]
     NotRestored {
         path: String,
-        /// The error of the restore.
+        /// The error of restoring the file.
         why: GitError,
-        /// The error of the commit, as text.
+        /// The error of git for the commit, as text.
         error: String,
     },
     /// A hook or a filter changed the content or the message of the commit.
     #[error("a hook or a filter changed the commit: {what}; {}", became(.kept))]
     Altered {
-        /// The differences, as text for the user.
+        /// The differences between the planned commit and this commit, as text for the user.
         what: String,
         /// The id of the commit; empty if no branch has the commit.
         commit: String,
-        /// The branch that still has the commit, and the commit before it; None if bowline took the commit
-        /// back.
+        /// The branch that still has the changed commit, and the parent of this commit. None if bowline removed the
+        /// commit from the branch.
         kept: Option<(String, Option<String>)>,
     },
-    /// The commit was made, but could not be read back.
+    /// git made the commit, but bowline could not read the commit to check it.
     #[error("git made the commit, and then bowline could not read it back: {0}")]
     Unread(GitError),
     /// A git command failed.
@@ -113,7 +113,7 @@ pub(in crate::git) fn words(paths: &[String]) -> String {
 }
 
 impl CommitError {
-    /// Converts an error of git, for a commit that left no changes in the work tree.
+    /// Converts an error of git into the error of a commit that left no changes in the work tree.
     pub(in crate::git) fn refused(error: GitError) -> Self {
         match error {
             GitError::Refused { said, .. } => Self::Refused {
@@ -125,7 +125,8 @@ impl CommitError {
         }
     }
 
-    /// Returns whether a fact of the plan is no longer true, or may be because another git process runs.
+    /// Returns whether a new plan could succeed: a fact of the plan is no longer true, or another git process is
+    /// running.
     pub fn is_stale(&self) -> bool {
         matches!(
             self,
@@ -133,7 +134,7 @@ impl CommitError {
         )
     }
 
-    /// Returns the next step for the user, if there is one.
+    /// Returns the next steps for the user; empty if there are none.
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::Detached => vec![
@@ -220,7 +221,8 @@ impl CommitError {
     }
 }
 
-/// Returns the next steps after a commit that left its change in files; `paths` is quoted for a shell.
+/// Returns the next steps for the user after a failed commit whose edits are still in files. `paths` are the paths of
+/// these files, quoted for a shell.
 fn restore(paths: &str) -> Vec<String> {
     vec![
         format!("look at the change: git diff HEAD -- {paths}"),

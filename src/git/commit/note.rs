@@ -7,15 +7,15 @@ use super::words;
 /// A note for the user about a commit that bowline made as planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitNote {
-    /// A hook added these files to the commit.
+    /// A hook added changes of these files, which the plan does not edit, to the commit.
     Added(Vec<String>),
-    /// A hook changed these files on disk, and no commit contains the changes.
+    /// A hook changed these files on disk after the commit, so no commit contains their changes.
     Uncommitted(Vec<String>),
-    /// A hook removed bowline's trailers from the message.
+    /// A hook removed the trailers of bowline from the commit message.
     NoTrailers,
-    /// A hook made this number of additional commits.
+    /// A hook made additional commits. Contains their number.
     MoreCommits(usize),
-    /// The journal of the commit could not be removed. Contains the reason.
+    /// The journal of the commit could not be deleted after the commit. Contains the reason.
     JournalLeft(String),
 }
 

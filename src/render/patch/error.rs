@@ -7,65 +7,65 @@ use super::{MAX_ADDED, MAX_MATCHES};
 use crate::api::Object;
 use crate::text;
 
-/// The reason why a patch operation failed. `at` is the path up to the failure, with indices instead of
-/// filters.
+/// The reason why a patch operation failed. The field `at` is the path up to the failing segment, with indices in
+/// place of filters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The operation needs a value, but the patch has none.
+    /// The operation needs a value, but the patch has none. Contains the operation.
     #[error("{0} needs a value")]
     ValueMissing(&'static str),
     /// The operation is `remove`, but the patch has a value.
     #[error("remove takes no value; delete the value, or use replace")]
     ValueUnwanted,
-    /// The value of a merge is not a map.
+    /// The operation is `merge`, but its value is not a map.
     #[error("merge needs a map as its value, not {found}; use replace or add")]
     ValueNoMap {
-        /// The type of the value, in words.
+        /// The type of the patch's value, in words.
         found: String,
     },
-    /// The operation would remove the whole resource.
+    /// The operation would remove the whole resource, because its path is empty.
     #[error("remove needs a path: the whole resource cannot be removed")]
     WholeResource,
-    /// The resource does not have the key or the index.
+    /// The resource does not have a key or an index of the path.
     #[error("{at} has no {segment}{hint}")]
     Missing {
-        /// The path up to the failure.
+        /// The path up to the missing key or index.
         at: String,
         /// The missing key or index.
         segment: String,
-        /// The existing keys, or a hint for the user.
+        /// The keys that exist there, or another hint for the user.
         hint: String,
     },
-    /// A filter or wildcard matches nothing.
+    /// A filter or wildcard of the path matches nothing.
     #[error("{segment} (segment {place} of the path) matches nothing in {at}{hint}")]
     NoMatch {
-        /// The path up to the failure.
+        /// The path up to the filter or wildcard.
         at: String,
-        /// The filter or the wildcard.
+        /// The filter or wildcard that matches nothing.
         segment: String,
-        /// The number of the segment in the path, counted from 1.
+        /// The number of this segment in the path, counted from 1.
         place: usize,
-        /// The existing items, in words.
+        /// The items that exist there, in words.
         hint: String,
     },
-    /// A value on the path has a type that the next segment cannot be applied to.
+    /// The path continues with a segment that does not fit the type of the value, such as a key of a list.
     #[error("{at} is {found}; {segment} needs {wanted}")]
     Unfit {
-        /// The path of the value.
+        /// The path up to this value.
         at: String,
-        /// The type of the value, in words.
+        /// The type of this value, in words.
         found: String,
-        /// The next segment of the path.
+        /// The segment that does not fit the value.
         segment: String,
         /// The type that the segment needs, in words.
         wanted: &'static str,
     },
-    /// The last segment of the path of an `add` is a filter or a wildcard.
+    /// The path of an `add` ends with a filter or a wildcard.
     #[error(
         "add needs a key, an index or `-` at the end of its path; use replace or merge for the items that {segment} finds"
     )]
     AddToMatches {
-        /// The last segment of the path.
+        /// The filter or wildcard at the end of the path.
         segment: String,
     },
     /// The operation would change more than [`MAX_MATCHES`] values.

@@ -1,7 +1,7 @@
 //! Applies the patch operations of addons to rendered resources.
 //!
-//! The functions apply one operation to one resource. The caller selects the resources of a patch, and
-//! evaluates the expressions in paths and values. If an operation fails, the resource is unchanged.
+//! Each call applies one operation to one resource. The caller selects the resources of a patch, and evaluates the
+//! expressions in paths and values.
 
 mod error;
 mod path;
@@ -21,21 +21,21 @@ use crate::api::Object;
 use crate::api::openchoreo::component::PatchVerb;
 use crate::text;
 
-/// The largest number of values in one resource that one operation can change.
+/// The largest number of values that one operation can change in one resource.
 pub const MAX_MATCHES: usize = 4_096;
-/// The largest approximate number of bytes that one operation can add to one resource.
+/// The largest number of bytes that one operation can add to one resource. The size is approximate.
 pub const MAX_ADDED: usize = 4 << 20;
 
-/// Applies one operation to a resource. Returns the approximate number of added bytes. After an error, the
-/// resource is unchanged.
+/// Applies one operation to a resource. Returns the approximate number of bytes that the operation added. After an
+/// error, the resource is unchanged.
 ///
-/// - `add` sets a key, inserts before an index, or appends at `-`. It creates missing maps on its path, and a
-///   missing list before a final `-`. It creates nothing for an index, a filter or a wildcard.
+/// - `add` sets a key, inserts before an index, or appends at `-`. It creates missing maps on its path, and a missing
+///   list before a final `-`. For an index, a filter or a wildcard, it creates nothing.
 /// - `replace` and `remove` fail if the value does not exist.
 /// - `merge` merges a map by the rules of [`merge`], and creates missing maps.
 ///
-/// A filter or a wildcard applies the operation to all matches. The operation fails if there is no match, or
-/// if it fails for one match.
+/// With a filter or a wildcard in its path, the operation changes all matches. The operation fails if nothing
+/// matches, or if it fails for one match.
 pub fn apply(
     resource: &mut Value,
     verb: PatchVerb,
@@ -69,7 +69,7 @@ pub fn apply(
         matches: 0,
         at: Vec::new(),
     };
-    // The operation works on a copy, so that an error leaves the resource unchanged.
+    // The copy is changed, so that an error leaves the resource unchanged.
     let mut copy = resource.clone();
     operation.walk(&mut copy, &path.segments)?;
     *resource = copy;
@@ -96,16 +96,16 @@ enum Change<'a> {
 struct Operation<'a> {
     change: Change<'a>,
     weight: usize,
-    /// The number of segments in the whole path.
+    /// The number of segments in the whole path of the operation.
     total: usize,
     matches: usize,
-    /// The keys and indices of the path to the current value.
+    /// The keys and indices from the resource to the current value.
     at: Vec<String>,
 }
 
 impl Operation<'_> {
-    /// Applies the rest of the path to a value. The recursion is not deeper than the number of segments,
-    /// which is limited.
+    /// Applies the operation to the values that the rest of the path selects in `value`. The recursion is limited,
+    /// because the number of segments is.
     fn walk(&mut self, value: &mut Value, segments: &[Segment]) -> Result<(), PatchError> {
         let Some((segment, rest)) = segments.split_first() else {
             return self.change_here(value);
@@ -205,7 +205,8 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns the value that `add` and `merge` create for a missing key on the path.
+    /// Returns the value that `add` or `merge` creates for a missing key on its path. Fails if the next segment is no
+    /// key.
     fn fresh(&self, key: &str, rest: &[Segment]) -> Result<Value, PatchError> {
         match rest {
             [] => Ok(Value::Object(Object::new())),
@@ -311,7 +312,7 @@ impl Operation<'_> {
         Ok(found)
     }
 
-    /// Parses an index as RFC 6901 defines it: digits without leading zeros.
+    /// Parses a segment as the index of a list, as RFC 6901 defines it: digits without leading zeros.
     fn index(&self, key: &str, length: usize) -> Result<usize, PatchError> {
         parse_index(key).ok_or_else(|| {
             let hint = format!(
@@ -333,7 +334,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns the path of the current value as a JSON pointer.
+    /// Returns the path from the resource to the current value, as a JSON pointer.
     fn place(&self) -> String {
         if self.at.is_empty() {
             return "the resource".to_owned();
@@ -382,7 +383,7 @@ fn parse_index(key: &str) -> Option<usize> {
         .flatten()
 }
 
-/// Returns the approximate size of a value in bytes.
+/// Returns the approximate size of a value, in bytes.
 fn weight(value: &Value) -> usize {
     let mut total = 0usize;
     let mut open = vec![value];

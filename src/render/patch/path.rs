@@ -1,4 +1,4 @@
-//! Parses the path of a patch operation: a JSON pointer with filters and wildcards.
+//! Parses the path of a patch operation: a JSON pointer that can also contain filters and wildcards.
 
 use std::fmt;
 
@@ -13,40 +13,39 @@ pub const MAX_LENGTH: usize = 16 << 10;
 
 const MAX_CONDITIONS: usize = 16;
 
-/// The characters that are escaped in a path, each with the digit that replaces it after `~`.
+/// The characters that are escaped in a path, each with the digit that stands for it after `~`.
 ///
-/// The first two escapes are from RFC 6901. With the others, any text can be a key or stand between the
-/// quotes of a filter.
+/// The escapes for `~` and `/` are those of RFC 6901. The others are necessary because any text can be a key, or can
+/// stand between the quotes of a filter.
 const ESCAPES: [(char, char); 5] = [('0', '~'), ('1', '/'), ('2', '['), ('3', '\''), ('4', '"')];
 
-/// The path of an operation, which selects one or more values in a resource:
-/// `/spec/containers/[?(@.name=='main')]/env/-`.
+/// The path of a patch operation, which selects values in a resource: `/spec/containers/[?(@.name=='main')]/env/-`.
 ///
-/// A segment is a key of a map, an index of a list, a wildcard `[*]` (all items of a list, all values of a
-/// map), or a filter. A wildcard or a filter is a segment of its own, or follows directly after a key. The
-/// empty path selects the whole resource.
+/// A segment is a key of a map, an index of a list, a wildcard `[*]` (all items of a list, all values of a map), or a
+/// filter. A wildcard or a filter can also follow a key without a `/` before it. The empty path selects the whole
+/// resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     pub(super) segments: Vec<Segment>,
 }
 
-/// The error of a text that is not a valid path.
+/// The error for a text that is not a valid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {message}")]
 pub struct PathError {
-    /// The column of the error in the text, counted in characters from 1.
+    /// The column of the error in the path, counted in characters from 1.
     pub column: usize,
-    /// What is wrong at this column.
+    /// The message about the error at this column.
     pub message: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Segment {
-    /// A key of a map, or an index of a list, or `-`.
+    /// A key of a map, an index of a list, or `-` for the end of a list.
     Key(String),
-    /// `[*]`: selects all items of a list, or all values of a map.
+    /// The wildcard `[*]`: selects all items of a list, or all values of a map.
     All,
-    /// `[?(...)]`: selects the items that fulfil all conditions.
+    /// A filter `[?(...)]`: selects the items of a list that fulfil all conditions.
     Filter(Vec<Condition>),
 }
 
@@ -65,7 +64,7 @@ enum Literal {
     Flag(bool),
 }
 
-/// Escapes a text so that it is one key of a path. The result can also stand between the quotes of a filter.
+/// Escapes a text so that it is one key of a path, or can stand between the quotes of a filter.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -165,7 +164,8 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
-    /// Returns whether an item of a list fulfils the condition. A missing field is not equal to any literal.
+    /// Returns whether an item of a list fulfils this condition of a filter. If the item does not have the field, the
+    /// field is not equal to any literal.
     pub(super) fn holds(&self, item: &Value) -> bool {
         let found = self
             .fields
@@ -183,7 +183,8 @@ impl Condition {
     }
 }
 
-/// Parses a JSON number. Parses a fraction exactly, which serde_json does not guarantee.
+/// Parses a JSON number of a filter. A fraction is parsed with `str::parse`, because serde_json may round it
+/// differently.
 fn number(word: &str) -> Option<Number> {
     let number: Number = serde_json::from_str(word).ok()?;
     if number.is_f64() {
@@ -262,7 +263,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Parses a text up to an end character or the end of the path, and resolves its escapes.
+    /// Reads a text up to one of the characters `ends` or the end of the path, and resolves the escapes in the text.
     fn text_until(&mut self, ends: &[char]) -> Result<String, PathError> {
         let start = self.at;
         let raw = self.take_while(|c| !ends.contains(&c));

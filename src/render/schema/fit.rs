@@ -1,5 +1,5 @@
-//! Checks values with the nodes of a schema. Before that, sets defaults, removes unknown keys and converts
-//! whole numbers to integers.
+//! Checks values with a schema. Before the check, sets defaults, removes unknown keys and converts whole numbers to
+//! integers.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,12 +15,12 @@ use crate::text;
 
 const TOO_MANY: &str = "there are too many values to check";
 
-/// The state of one check of parameters, with its results.
+/// The state and the results of checking the parameters of one definition.
 #[derive(Default)]
 pub(super) struct Fit {
     pub(super) dropped: Vec<Problem>,
     pub(super) errors: Vec<Problem>,
-    /// Whether this is a trial of an alternative, which reports no problems.
+    /// Whether this check only tries an alternative (`anyOf`, `oneOf`, `not`), so that it reports no problems.
     quiet: bool,
     failed: bool,
     exhausted: bool,
@@ -29,7 +29,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Sets the defaults in a value, and checks the value.
+    /// Sets the defaults in a value, and checks the value with a schema.
     pub(super) fn fit(&mut self, node: &Node, value: &mut Value) {
         self.settle(node, value, &Place::Whole);
         self.check(node, value, &Place::Whole);
@@ -208,7 +208,7 @@ impl Fit {
         }
     }
 
-    /// Returns whether a value matches an alternative. Reports no problems.
+    /// Returns whether a value matches an alternative of the schema, without reporting problems.
     fn holds(&mut self, node: &Node, value: &Value, place: &Place<'_>) -> bool {
         let mut trial = Fit {
             quiet: true,
@@ -234,7 +234,7 @@ impl Fit {
         }
     }
 
-    /// Adds steps to the count. Returns false if the limit is exceeded.
+    /// Adds steps to the number of steps of this check. Returns false if the limit [`MAX_STEPS`] is exceeded.
     fn step(&mut self, steps: usize, place: &Place<'_>) -> bool {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
@@ -251,8 +251,8 @@ impl Fit {
     }
 }
 
-/// Returns a message if a value breaks a rule; None if it obeys the rule. A value always obeys the rules for
-/// other types.
+/// Returns a message if a value breaks a rule; otherwise None. A rule that is for another type than the value's type
+/// is never broken.
 fn broken(rule: &Rule, value: &Value) -> Option<String> {
     let shown = Shown(value);
     match (rule, value) {
@@ -313,11 +313,11 @@ fn counted(limits: &Count, count: usize, what: &str) -> Option<String> {
     ))
 }
 
-/// Returns the first item that is equal to an earlier item, with its index.
+/// Returns the first item of a list that is equal to an earlier item, with its index; None if all items differ.
 fn twice(items: &[Value]) -> Option<(usize, &Value)> {
     let mut seen = HashSet::with_capacity(items.len());
     items.iter().enumerate().find(|(_, item)| {
-        // The numbers 1 and 1.0 are equal.
+        // The float is written as an integer, because 1 and 1.0 count as equal.
         let written = match item {
             Value::Number(number) if number.is_f64() => {
                 number.as_f64().and_then(whole).map(Value::from)

@@ -1,4 +1,4 @@
-//! Parses the keywords of a schema: limits, patterns, enums, alternatives and defaults.
+//! Parses the keywords of a schema, such as limits, patterns, enums, alternatives and defaults.
 
 use std::cmp::Ordering;
 
@@ -15,11 +15,11 @@ use super::{MAX_DEPTH, MAX_PATTERNS, is_deeper};
 use crate::api::Object;
 use crate::text;
 
-/// The formats of numbers. Only `int32` restricts the value.
+/// The formats for numbers. Only `int32` forbids some numbers; the others are accepted without a check.
 const NUMERIC_FORMATS: [&str; 4] = ["double", "float", "int32", "int64"];
 
-/// The size limits for a compiled pattern, in bytes. They are tried in this order, and each limit that was
-/// tried is added to the total size.
+/// The size limits for a compiled pattern, in bytes, in ascending order. The next limit is tried if compiling with
+/// one fails. All tried limits count for the total size of patterns.
 const PATTERN_SIZES: [usize; 3] = [64 << 10, 512 << 10, 4 << 20];
 
 impl Reader {
@@ -71,7 +71,8 @@ impl Reader {
         }
     }
 
-    /// Parses a limit. The exclusive keyword has a number, or `true` together with the inclusive keyword.
+    /// Parses a minimum or maximum. The exclusive keyword contains a number, or `true` if it applies to the number of
+    /// the inclusive keyword.
     fn bound(
         &mut self,
         keywords: &Object,
@@ -97,7 +98,7 @@ impl Reader {
             }
             Some(_) => {
                 let strict = self.number(keywords, exclusive, source)?;
-                // If both limits are given, the narrower one applies.
+                // The inclusive and the exclusive limit are both given, so the narrower one is used.
                 match limit {
                     Some(limit) if compare(&limit, &strict) == side => Some(Bound {
                         limit,
@@ -167,7 +168,7 @@ impl Reader {
 
     fn pattern(&mut self, source: &str) -> Result<Regex, String> {
         for size in PATTERN_SIZES {
-            // A failed compilation also counts, because it takes the same time.
+            // The size is added even if the compilation failed, because the failed compilation takes as much time.
             self.pattern_bytes += size;
             if self.pattern_bytes > MAX_PATTERNS {
                 return Err(
@@ -388,8 +389,7 @@ impl Reader {
     }
 }
 
-/// Composes the default of an object from the defaults of its fields, if an object with only these fields is
-/// valid.
+/// Sets the default of an object schema to an object with the defaults of its fields, if this object is valid.
 pub(super) fn imply(node: &mut Node) {
     let fields: Object = node
         .fields

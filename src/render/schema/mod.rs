@@ -63,11 +63,12 @@ const MAX_NODES: usize = 4_096;
 const MAX_PATTERNS: usize = 16 << 20;
 /// The largest nesting depth of parameters.
 const MAX_VALUE_DEPTH: usize = 128;
-/// The largest number of reported problems.
+/// The largest number of problems that one check of a schema or of parameters reports.
 const MAX_PROBLEMS: usize = 100;
-/// The largest number of values in one check. A value counts again for each alternative.
+/// The largest number of values that one check of parameters visits. A value that is tried with several alternatives
+/// counts several times.
 const MAX_STEPS: usize = 2_000_000;
-/// The largest approximate size of the defaults that are added to parameters, in bytes.
+/// The largest size of the defaults that are added to the parameters, in bytes. The size is approximate.
 const MAX_FILLED: usize = 8 << 20;
 
 /// The parsed schema of the parameters of a definition.
@@ -76,14 +77,14 @@ pub struct Schema {
     root: Node,
 }
 
-/// An error in a schema or in a value, with its path.
+/// An error in a schema or in parameters, with its path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Problem {
-    /// The path of the wrong value, such as `autoscaling.maxReplicas`, `ports[2]` or `labels["a.b"]`; empty
-    /// for the whole value. For an error in an OpenAPI schema, the path in the schema, such as
+    /// The path of the wrong value in the parameters, such as `autoscaling.maxReplicas`, `ports[2]` or
+    /// `labels["a.b"]`; empty for all parameters. For an error in an OpenAPI schema, the path in the schema, such as
     /// `properties.ports.items.minimum`.
     pub path: String,
-    /// The message. For an error in a text of the shorthand, it begins with the column.
+    /// The message about the error. For an error in the shorthand, it begins with the column in the text.
     pub message: String,
 }
 
@@ -97,19 +98,19 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The result of a check of parameters with a schema.
+/// The result of checking parameters with a schema.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Validated {
     /// The parameters with their defaults and without unknown keys.
     pub value: Object,
-    /// The unknown keys that were removed, as warnings.
+    /// Warnings about the unknown keys that were removed from the parameters.
     pub dropped: Vec<Problem>,
-    /// The values that are invalid for the schema.
+    /// The parameters that do not match the schema.
     pub errors: Vec<Problem>,
 }
 
 impl Schema {
-    /// Parses the schema in a definition, in the shorthand or in OpenAPI v3.
+    /// Parses the schema of a definition's parameters, in the shorthand or in OpenAPI v3.
     pub fn parse(parameters: &Object) -> Result<Schema, Vec<Problem>> {
         let mut reader = openapi::Reader::default();
         let root = match openapi::recognise(parameters) {
@@ -123,10 +124,10 @@ impl Schema {
         }
     }
 
-    /// Sets the defaults in parameters, removes unknown keys, and returns the invalid values as errors.
+    /// Sets the defaults in parameters, removes unknown keys, and reports invalid values as errors.
     ///
-    /// A null is treated as an absent value if the schema does not allow null, and a whole number such as 1.0
-    /// as an integer. An invalid value stays in the result unchanged.
+    /// If the schema does not allow null, a null counts as an absent value. If it requires an integer, a whole number
+    /// such as 1.0 becomes an integer. Invalid values stay in the result unchanged.
     pub fn fit(&self, value: Object) -> Validated {
         let mut value = Value::Object(value);
         let mut fit = Fit::default();
@@ -151,7 +152,8 @@ impl Schema {
     }
 }
 
-/// Returns whether a value is nested deeper than a number of levels. Does not use recursion.
+/// Returns whether a value is nested deeper than `levels`. The function does not recurse, because the value may be
+/// nested very deeply.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let mut open = vec![(value, 1)];
     while let Some((value, level)) = open.pop() {

@@ -1,4 +1,4 @@
-//! The common form of a schema, into which the shorthand and OpenAPI are parsed.
+//! The parsed form of a schema. Both notations, the shorthand and OpenAPI, are parsed to this form.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use serde_json::{Number, Value};
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) nullable: bool,
-    /// The default value: from the schema, or composed of the defaults of the fields.
+    /// The default value: as written in the schema, or composed of the defaults of the fields. None if there is
+    /// neither.
     pub(super) default: Option<DefaultValue>,
     pub(super) fields: BTreeMap<String, Node>,
     pub(super) required: Vec<String>,
@@ -34,25 +35,25 @@ pub(super) enum Kind {
     Map,
 }
 
-/// How keys are handled that are not fields of a map.
+/// How a check treats the keys of a map that are not fields of its schema.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Others {
-    /// Such keys are removed with a warning.
+    /// The unknown keys are removed with a warning.
     Drop,
     #[default]
     Keep,
     Each(Box<Node>),
 }
 
-/// A default value that is valid for its node.
+/// A default value that matches its schema.
 #[derive(Clone, Debug)]
 pub(super) struct DefaultValue {
     pub(super) value: Value,
-    /// The approximate size of the value, in bytes.
+    /// The approximate size of the default value, in bytes.
     pub(super) weight: usize,
 }
 
-/// A rule for values of one type. Values of other types always obey it.
+/// A rule of a schema for values of one type. The rule does not apply to values of other types.
 #[derive(Clone, Debug)]
 pub(super) enum Rule {
     Enum(Vec<Value>),
@@ -73,7 +74,7 @@ pub(super) enum Rule {
 }
 
 impl Kind {
-    /// Returns the expected type in words.
+    /// Returns the name of this type in words, for messages.
     pub(super) fn wanted(self) -> &'static str {
         match self {
             Kind::Any => "anything",
@@ -87,8 +88,8 @@ impl Kind {
         }
     }
 
-    /// Returns whether a value has this type. [`settle`](Self::settle) must have converted whole numbers
-    /// before.
+    /// Returns whether a value has this type. The caller must have called [`settle`](Self::settle) before, which
+    /// converts whole numbers.
     pub(super) fn is(self, value: &Value) -> bool {
         match self {
             Kind::Any => true,
@@ -102,7 +103,7 @@ impl Kind {
         }
     }
 
-    /// Converts a whole number to an integer if the type is integer.
+    /// Converts a whole number such as 1.0 to an integer, if this type is integer.
     pub(super) fn settle(self, value: &mut Value) {
         if matches!(self, Kind::Integer | Kind::IntegerOrText)
             && value.is_f64()

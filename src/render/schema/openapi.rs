@@ -1,4 +1,5 @@
-//! Parses OpenAPI v3 schemas, and the keywords to which the shorthand is converted.
+//! Parses schemas in OpenAPI v3. The module `shorthand` uses it too, because it converts its texts to OpenAPI
+//! keywords.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::{MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Problem};
 use crate::api::Object;
 use crate::text;
 
-/// The keywords for each type, and those for all types.
+/// The keywords of OpenAPI: those for each type, and those for all types.
 const NUMERIC: [&str; 5] = [
     "minimum",
     "maximum",
@@ -63,7 +64,8 @@ pub(super) fn recognise(parameters: &Object) -> Option<(&'static str, &Object)> 
     (is_object && says_more).then_some(("", parameters))
 }
 
-/// Where keywords come from: a schema, or a text of the shorthand with the column of each keyword.
+/// The origin of keywords, for errors: a path in an OpenAPI schema, or a text of the shorthand with the column of
+/// each keyword.
 pub(super) struct Source<'a> {
     pub(super) path: String,
     pub(super) columns: Option<&'a BTreeMap<String, usize>>,
@@ -88,14 +90,14 @@ impl Source<'_> {
     }
 }
 
-/// Parses schemas, and collects the errors.
+/// Parses the schemas of one definition, and collects the errors in them.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) problems: Vec<Problem>,
     nodes: usize,
     pub(super) pattern_bytes: usize,
-    /// Whether this schema is an alternative, which only restricts values: it sets no defaults and removes no
-    /// keys.
+    /// Whether the parser is inside an alternative such as `anyOf`. An alternative only restricts values: it sets no
+    /// defaults and removes no keys.
     pub(super) branch: bool,
 }
 
@@ -145,7 +147,8 @@ impl Reader {
         }
     }
 
-    /// Adds a node to the count. Returns false if there are too many nodes or the nesting is too deep.
+    /// Counts one more node of the schema. Returns false, with an error, if the schema has too many nodes or is
+    /// nested too deep.
     pub(super) fn enter(&mut self, path: &str, depth: usize) -> bool {
         self.nodes += 1;
         if depth > MAX_DEPTH {
@@ -161,7 +164,7 @@ impl Reader {
         self.nodes <= MAX_NODES
     }
 
-    /// Parses the keywords of one schema.
+    /// Parses the keywords of a schema for one value.
     pub(super) fn node(&mut self, keywords: &Object, source: &Source<'_>, depth: usize) -> Node {
         if !self.enter(&source.path, depth) {
             return Node::default();
@@ -257,7 +260,7 @@ impl Reader {
         }
     }
 
-    /// Reports the keywords that do not apply to the type.
+    /// Reports the keywords that have no effect because they are for other types.
     fn applicable(&mut self, kind: Kind, keywords: &Object, source: &Source<'_>) {
         let numeric = [Kind::Integer, Kind::Number, Kind::IntegerOrText];
         let textual = [Kind::Text, Kind::IntegerOrText];
@@ -341,7 +344,7 @@ impl Reader {
         key: &str,
         depth: usize,
     ) -> Option<Node> {
-        // The nested types in a text of the shorthand have the same path.
+        // In the shorthand, a nested type is in the same text, so it has the same path.
         let inner = match source.columns {
             Some(_) => Source {
                 path: source.path.clone(),

@@ -1,4 +1,4 @@
-//! Parses the text of one parameter in the shorthand: a type and attributes.
+//! Parses the text of one parameter in the shorthand: its type and its attributes.
 
 use serde_json::{Value, json};
 
@@ -11,16 +11,16 @@ const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "object", "a
 
 const OPEN: &str = "the closing quote or bracket is missing";
 
-/// The form that the value of an attribute must have.
+/// The form in which an attribute's value is written.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Form {
     Flag,
     Number,
     NumberOrFlag,
     Text,
-    /// A value of the parameter's type.
+    /// One value that has the type of the parameter.
     Value,
-    /// Several values of the parameter's type.
+    /// Several values that have the type of the parameter.
     Values,
 }
 
@@ -48,26 +48,26 @@ pub(super) const ATTRIBUTES: [(&str, Form); 21] = [
     ("uniqueItems", Form::Flag),
 ];
 
-/// A syntax error: its byte offset in the text, and the message.
+/// A syntax error in the text of a parameter: its byte offset, and the message.
 pub(super) type Fault = (usize, String);
 
 pub(super) struct Attribute<'a> {
     pub(super) at: usize,
     pub(super) name: &'a str,
-    /// The form of the value; None for an unknown attribute.
+    /// The form that the attribute's value must have; None if the attribute is unknown.
     pub(super) form: Option<Form>,
-    /// The values: one or more for `enum`, exactly one for all other attributes.
+    /// The values of the attribute: one or more for `enum`, exactly one for all other attributes.
     pub(super) values: Vec<Raw>,
 }
 
 impl Attribute<'_> {
-    /// Returns whether the value is the given word.
+    /// Returns whether the attribute's only value is this word.
     pub(super) fn says(&self, word: &str) -> bool {
         matches!(&self.values[..], [Raw::Text { text, .. }] if text == word)
     }
 }
 
-/// The value of an attribute before its conversion to the type.
+/// The value of an attribute, before it is converted to the type of the parameter.
 pub(super) enum Raw {
     Text {
         at: usize,
@@ -119,7 +119,8 @@ impl<'a> Scan<'a> {
         (self.at, format!("expected {what}, found {found}"))
     }
 
-    /// Parses the type, which ends before the first attribute.
+    /// Parses the type of the parameter, which is the text before the first attribute. Returns it as OpenAPI
+    /// keywords.
     pub(super) fn header(&mut self) -> Result<Object, Fault> {
         let keywords = self.type_keywords()?;
         self.blanks();
@@ -137,7 +138,7 @@ impl<'a> Scan<'a> {
     }
 
     fn type_keywords(&mut self) -> Result<Object, Fault> {
-        // The enclosing lists and maps, outermost first. A map has a closing bracket.
+        // The lists and maps around the inner type, outermost first. For a map, a closing bracket must follow.
         let mut around = Vec::new();
         let inner = loop {
             self.blanks();
@@ -281,7 +282,8 @@ impl<'a> Scan<'a> {
                     0
                 };
                 let error = error.to_string();
-                // The position in the error of serde_json is not the position in the whole text.
+                // The position is removed from the message of serde_json, because it counts from the start of the
+                // value.
                 let what = error.split(" at line ").next().unwrap_or_default();
                 Err((
                     self.at + within,
@@ -292,7 +294,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Parses a quoted text, or a text that ends at a blank or an end character.
+    /// Reads a quoted text, or a text without quotes that ends at a blank or at one of the characters `ends`.
     fn word(&mut self, ends: &[char]) -> Result<Raw, Fault> {
         let at = self.at;
         if self.rest().starts_with('"') {

@@ -1,7 +1,7 @@
 //! Parses the shorthand of parameter schemas: a map of names to texts such as `integer | default=1`.
 //!
-//! This module converts a text to the keywords of an OpenAPI schema, each with its column. The module
-//! `openapi` interprets the keywords.
+//! This module converts each text to the keywords of an OpenAPI schema, each with its column in the text. The module
+//! `openapi` parses these keywords.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::text;
 /// The largest size of the text of one parameter, in bytes.
 const MAX_LENGTH: usize = 16 << 10;
 
-/// Parses the parameters of a definition.
+/// Parses the parameters of a definition that are written in the shorthand.
 pub(super) fn object(reader: &mut Reader, parameters: &Object) -> Node {
     nested(reader, parameters, &Place::Whole, 0)
 }
@@ -99,7 +99,7 @@ fn leaf(
     reader.node(&leaf.keywords, &source, depth + 1)
 }
 
-/// The keywords in the text of one parameter, with their columns and the syntax errors.
+/// The content of one parameter's text: OpenAPI keywords, their columns, and the syntax errors.
 #[derive(Default)]
 struct Leaf {
     keywords: Object,
@@ -136,7 +136,7 @@ fn read(text: &str) -> Leaf {
         match scan.attribute(&type_name) {
             Ok(attribute) => attributes.push(attribute),
             Err(fault) => {
-                // After an error, the start of the next attribute is unknown.
+                // The parser stops at the first error, because it does not know where the next attribute begins.
                 leaf.faults.push(fault);
                 break;
             }
@@ -168,7 +168,7 @@ fn read(text: &str) -> Leaf {
     leaf
 }
 
-/// Converts the value of an attribute to its JSON type.
+/// Converts the value of an attribute to the type that its keyword needs.
 fn meaning(
     attribute: Attribute<'_>,
     form: Form,

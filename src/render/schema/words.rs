@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::text;
 
-/// A path in parameters, as a linked list to the root, so that building it allocates no memory.
+/// A path in parameters, for messages. Each element refers to the one before it, so that a path needs no memory
+/// allocation.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
     Whole,
@@ -36,13 +37,13 @@ impl Display for Place<'_> {
     }
 }
 
-/// A value for a message: JSON on one line, shortened.
+/// Formats a value for a message, as JSON on one line, and shortens it.
 pub(super) struct Shown<'a>(pub(super) &'a Value);
 
 impl Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut room = Room(Vec::new());
-        // Writing fails when the buffer is full, which cuts a large value off.
+        // An error is ignored, because it only means that the buffer is full and the value is cut off.
         let _ = serde_json::to_writer(&mut room, self.0);
         f.write_str(&text::fit(&String::from_utf8_lossy(&room.0), 48))
     }
@@ -63,7 +64,7 @@ impl io::Write for Room {
     }
 }
 
-/// Returns the type of a value in words.
+/// Returns the type of a value in words, for messages.
 pub(super) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -76,7 +77,7 @@ pub(super) fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Returns `, did you mean ...?` if a known word is similar to an unknown word; otherwise an empty text.
+/// Returns `, did you mean ...?` if `word` is similar to one of the words `known`; otherwise an empty text.
 pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let allowed = (word.chars().count() / 3).clamp(1, 3);
     known
@@ -88,8 +89,8 @@ pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
         .unwrap_or_default()
 }
 
-/// Returns the number of letters that must be added, removed or changed, without regard to case. Long words
-/// are never similar.
+/// Returns how many letters must be added, removed or changed to get from one word to the other, ignoring case. For a
+/// long word, returns the largest number, so that it is similar to no word.
 fn distance(a: &str, b: &str) -> usize {
     const LONGEST: usize = 64;
     if a.len() > LONGEST || b.len() > LONGEST {

@@ -1,11 +1,11 @@
 //! Parses and evaluates `${...}` in the strings of a template.
 //!
-//! A string that consists of one expression gets the value of the expression, with the type of that value.
-//! Expressions inside text become text. `$${` is an escaped `${`. The result of an expression is never parsed
-//! as a template, so `${` and `{{ }}` in data have no effect.
+//! A string that consists of one expression becomes the value of the expression, of any type. An expression inside
+//! other text becomes text. `$${` is an escaped `${`. The result of an expression is never parsed as a template, so
+//! `${` and `{{ }}` in data have no effect.
 //!
-//! All templates are parsed before the first evaluation. An error in a resource that only production uses is
-//! therefore found in development.
+//! All templates are parsed before the first evaluation, so that an error in a resource that only production uses is
+//! found in development too.
 
 mod reader;
 mod trail;
@@ -20,16 +20,16 @@ use super::error::{Column, Fault};
 pub(super) use reader::Reader;
 pub(super) use trail::Trail;
 
-/// A parsed template: a value of any type, with expressions in its strings.
+/// A parsed template: a JSON value whose strings and keys can contain expressions.
 pub(super) enum Template<'t> {
-    /// A value without expressions.
+    /// A part of the template that contains no expressions.
     Constant(&'t Value),
     Text(Text<'t>),
     List(Vec<Template<'t>>),
     Map(Vec<(Text<'t>, Template<'t>)>),
 }
 
-/// A string in a template, split into texts and expressions.
+/// A string in a template, split into plain texts and expressions.
 pub(super) struct Text<'t>(Vec<Part<'t>>);
 
 enum Part<'t> {
@@ -37,20 +37,20 @@ enum Part<'t> {
     Expression(Expression),
 }
 
-/// An expression `${...}` with its position in the string.
+/// An expression `${...}`, with its position in the string of the template.
 pub(super) struct Expression {
     program: Program,
     column: Column,
 }
 
-/// The variables and the budget for an evaluation.
+/// The variables that an expression can use, and the budget for its evaluation.
 pub(super) struct Scope<'s> {
     pub(super) bindings: &'s Bindings<'s>,
     pub(super) budget: &'s mut Budget,
 }
 
 impl Expression {
-    /// Returns whether the expression uses a variable.
+    /// Returns whether the expression uses the variable `name`.
     pub(super) fn uses(&self, name: &str) -> bool {
         self.program.uses(name)
     }
@@ -120,7 +120,8 @@ impl Text<'_> {
             .any(|part| matches!(part, Part::Expression(_)))
     }
 
-    /// Evaluates a string to a text. `quote` converts the text of each expression.
+    /// Evaluates the expressions in the string, and returns the string with their results. `quote` escapes each
+    /// result.
     pub(super) fn text(
         &self,
         trail: &Trail<'_>,
@@ -156,8 +157,8 @@ impl Template<'_> {
         matches!(self, Self::Constant(_))
     }
 
-    /// Evaluates the template. None if the template is one expression and its result is an empty optional;
-    /// the caller then leaves the value out.
+    /// Evaluates the template. None if the template is one expression whose result is an empty optional; then the
+    /// caller leaves out the key or item.
     pub(super) fn value(
         &self,
         trail: &Trail<'_>,

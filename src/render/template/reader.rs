@@ -10,12 +10,12 @@ use super::{Expression, Part, Template, Text};
 use crate::render::error::{Column, Fault};
 use crate::render::library::Library;
 
-/// The largest number of expressions in a definition, and their largest total size in bytes. Without these
-/// limits, the time to parse a definition would be unlimited.
+/// The largest number of expressions in a definition, and their largest total size in bytes. These limits limit the
+/// time to parse a definition.
 const EXPRESSIONS: usize = 2000;
 const SOURCES: usize = 256 << 10;
 
-/// Parses templates, knows which variables their expressions can use, and collects all errors.
+/// Parses the templates of a definition, and collects the errors in them.
 pub(in crate::render) struct Reader<'r> {
     library: &'r Library,
     names: Vec<&'r str>,
@@ -25,7 +25,7 @@ pub(in crate::render) struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    /// Creates a reader for templates whose expressions can use the variables `names`.
+    /// Creates a reader for templates. `names` are the variables that their expressions can use.
     pub(in crate::render) fn new(library: &'r Library, names: &[&'r str]) -> Self {
         Self {
             library,
@@ -36,12 +36,12 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Returns whether expressions can use a variable.
+    /// Returns whether expressions can use the variable `name`.
     pub(in crate::render) fn knows(&self, name: &str) -> bool {
         self.names.contains(&name)
     }
 
-    /// Calls `read`, during which expressions can use one more variable.
+    /// Calls `read`. Until it returns, expressions can also use the variable `name`.
     pub(in crate::render) fn with_name<T>(
         &mut self,
         name: &'r str,
@@ -57,12 +57,12 @@ impl<'r> Reader<'r> {
         self.faults.push(fault);
     }
 
-    /// Removes and returns the errors that were collected.
+    /// Returns the errors that were collected, and removes them from the reader.
     pub(in crate::render) fn faults(&mut self) -> Vec<Fault> {
         std::mem::take(&mut self.faults)
     }
 
-    /// Parses a template.
+    /// Parses a template from the value of a field.
     pub(in crate::render) fn template<'t>(
         &mut self,
         value: &'t Value,
@@ -96,7 +96,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Parses the entries of a map in a template.
+    /// Parses the keys and values of a map in a template.
     pub(in crate::render) fn map<'t>(
         &mut self,
         map: &'t Map<String, Value>,
@@ -111,7 +111,8 @@ impl<'r> Reader<'r> {
             .collect()
     }
 
-    /// Parses a string that must consist of one expression, such as a condition. None after an error.
+    /// Parses a string that must be one expression, such as a condition. Returns None after an error, which is
+    /// collected.
     pub(in crate::render) fn expression(
         &mut self,
         text: &str,
@@ -130,7 +131,7 @@ impl<'r> Reader<'r> {
         None
     }
 
-    /// Parses a string with expressions.
+    /// Parses a string of a template, which can contain expressions.
     pub(in crate::render) fn text<'t>(&mut self, text: &'t str, trail: &Trail<'_>) -> Text<'t> {
         let mut parts = Vec::new();
         let mut at = 0;
@@ -178,7 +179,7 @@ impl<'r> Reader<'r> {
         self.library.program(source)
     }
 
-    /// Reports unknown variables in an expression, also those in branches that may never be evaluated.
+    /// Reports the unknown variables in an expression, even if they are in a part that is never evaluated.
     fn check_names(&mut self, expression: &Expression, trail: &Trail<'_>) {
         for name in expression.program.names() {
             if !self.knows(name) {
@@ -203,7 +204,8 @@ fn unreadable(start: Column, trail: &Trail<'_>, error: &CelError) -> Fault {
     }
 }
 
-/// Appends text to the parts. The text stays borrowed if it is one piece of the source.
+/// Appends plain text to the parts of a string. The text is borrowed from the template, unless several pieces must be
+/// joined.
 fn push_text<'t>(parts: &mut Vec<Part<'t>>, text: &'t str) {
     match parts.last_mut() {
         _ if text.is_empty() => {}
@@ -212,8 +214,8 @@ fn push_text<'t>(parts: &mut Vec<Part<'t>>, text: &'t str) {
     }
 }
 
-/// Returns the length of an expression, which ends before its closing `}`; None if there is none. Ignores
-/// braces in CEL strings and comments.
+/// Returns the length of the expression before its closing `}`; None if there is no closing `}`. Braces in CEL
+/// strings and comments do not count.
 fn expression_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
@@ -238,7 +240,8 @@ fn expression_length(text: &str) -> Option<usize> {
     None
 }
 
-/// Returns whether a quote starts a raw string, which means that the word before it is `r` or `br`.
+/// Returns whether the quote after `before` starts a raw string of CEL, because the word before the quote is `r` or
+/// `br`.
 fn is_raw(before: &[u8]) -> bool {
     let word = before
         .iter()

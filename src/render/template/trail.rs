@@ -1,10 +1,10 @@
-//! The path of a value in a template, for error messages.
+//! The path to a value in a template, for error messages.
 
 use std::fmt;
 
 use crate::render::error::{Column, Fault};
 
-/// The path from the root of a template to a value, as a linked list.
+/// The path from the root of a template to a value. Each element refers to the one before it.
 #[derive(Clone, Copy)]
 pub(in crate::render) struct Trail<'a> {
     before: Option<&'a Trail<'a>>,

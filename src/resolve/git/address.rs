@@ -1,7 +1,7 @@
 //! Checks git references before any connection is made.
 //!
-//! The addresses in releases are untrusted: any user who may write releases can choose them, and they become
-//! URLs, command lines and file names. Only a few forms are allowed, and all others are refused. This module
+//! The check is strict because the addresses in releases are untrusted: every user who may write releases can choose
+//! them, and they become URLs, command lines and file names. Only a few forms of addresses are allowed. This module
 //! reads neither disk nor network.
 
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,10 +12,10 @@ use sha2::{Digest, Sha256};
 
 use crate::text;
 
-/// The largest length of an address, in bytes.
+/// The largest length of a repository's address, in bytes.
 const LONGEST: usize = 2048;
 
-/// The transports that are allowed in addition to https and ssh.
+/// The transports that are allowed for git references, in addition to https and ssh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// Whether repositories in the file system of this machine are allowed.
@@ -24,49 +24,49 @@ pub struct Allowed {
     pub loopback_http: bool,
 }
 
-/// The address of a repository, without credentials.
+/// The address of a git repository, without credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     text: String,
-    /// The transport, with its host and path.
+    /// How bowline reaches the repository: the transport with its host and path.
     pub transport: Transport,
 }
 
-/// The transport to a repository, with its host and path.
+/// How bowline reaches a git repository: the transport with its host and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// The smart http protocol over https or http.
+    /// The smart http protocol of git, over https or http.
     Http {
         origin: Origin,
-        /// The path, without a leading slash.
+        /// The path of the repository on the server, without a leading slash.
         path: String,
     },
     /// The program `git-upload-pack` over ssh.
     Ssh {
-        /// The user on the host. None if the configuration of ssh chooses the user.
+        /// The user name on the ssh server. None if the configuration of ssh determines it.
         user: Option<String>,
         host: String,
-        /// The port. None if the configuration of ssh chooses the port.
+        /// The port of the ssh server. None if the configuration of ssh determines it.
         port: Option<u16>,
-        /// The path in the form in which the remote command gets it.
+        /// The path of the repository, as `git-upload-pack` on the server gets it.
         path: String,
     },
-    /// A repository in the file system of this machine.
+    /// A repository in the file system of this machine. Contains its directory.
     File(PathBuf),
 }
 
-/// The server of an http request. Credentials are sent only to the origin for which they are configured.
+/// The server of an http request. bowline sends credentials only to the origin for which they are configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Whether the scheme is https.
+    /// Whether the scheme of the server's URL is https.
     pub secure: bool,
-    /// The host, in lower case.
+    /// The host name of the server, in lower case.
     pub host: String,
-    /// The port; None for the default port of the scheme.
+    /// The port of the server; None for the default port of the scheme.
     pub port: Option<u16>,
 }
 
-/// The reason why the address of a repository is refused.
+/// The reason why bowline refuses the address of a repository.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum AddressError {
@@ -125,14 +125,15 @@ pub enum AddressError {
 )]
 pub struct RevisionError;
 
-/// The error for a refused file path in a repository. It contains the reason.
+/// The error for a path in a git reference that bowline refuses. Contains the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the path is refused: {0}; write it relative to the root of the repository, as `git ls-files --full-name` prints it"
 )]
 pub struct PathError(pub &'static str);
 
-/// Parses the address of a repository. Fails for all forms that are not allowed.
+/// Parses the address of a repository. Fails unless its transport is https, ssh or in `allowed`, and its form is
+/// safe.
 pub fn parse(repository: &str, allowed: Allowed) -> Result<Address, AddressError> {
     if repository.is_empty() {
         return Err(AddressError::Empty);
@@ -225,7 +226,7 @@ fn ssh(rest: &str) -> Result<Address, AddressError> {
             .unwrap_or_default(),
         port.map(|port| format!(":{port}")).unwrap_or_default(),
     );
-    // As in git, `/~name` is a home directory on the host.
+    // The path `/~name` is the home directory of a user on the server, as in git.
     let path = if path.starts_with('~') {
         path
     } else {
@@ -246,7 +247,8 @@ fn scp(host: &str, path: &str) -> Result<Address, AddressError> {
     printable(host)?;
     printable(path)?;
     if path.contains('@') {
-        // An address `user:secret@host:path` is split at its first colon, so the `@` is in the path.
+        // In `user:secret@host:path`, the path would be `secret@host:path`. So an `@` in the path means that the
+        // address contains credentials.
         return Err(AddressError::Credentials);
     }
     let (user, host) = host.rsplit_once('@').ok_or(AddressError::Relative)?;
@@ -356,7 +358,7 @@ fn characters_are_fine(segment: &[u8], encoded: bool) -> bool {
             let byte = digit(high)
                 .zip(digit(low))
                 .map(|(high, low)| high * 16 + low);
-            // A character that has a meaning in paths must not be percent-encoded.
+            // The percent-encoded characters of a path must not have a meaning in paths, such as `/` and `.`.
             byte.and_then(char::from_u32)
                 .is_some_and(|c| !c.is_control() && !"/.\\%-".contains(c))
                 && characters_are_fine(rest, encoded)
@@ -386,19 +388,19 @@ impl Origin {
 }
 
 impl Address {
-    /// Returns the address in its normal form, for requests.
+    /// Returns the address of the repository in normalised form, which requests use.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns the name of the directory for this repository in the cache.
+    /// Returns the name of the repository's directory in the cache: a hash of the address.
     pub(super) fn key(&self) -> String {
         let digest = Sha256::digest(self.text.as_bytes());
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// Parses the full id of a commit.
+/// Parses the revision of a git reference, which must be the full id of a commit.
 pub fn parse_revision(revision: &str) -> Result<ObjectId, RevisionError> {
     let digits = revision
         .bytes()
@@ -409,7 +411,7 @@ pub fn parse_revision(revision: &str) -> Result<ObjectId, RevisionError> {
     }
 }
 
-/// Checks the path of a file in a repository.
+/// Checks the path of a file in a git reference. Fails if it is not a plain relative path.
 pub fn check_path(path: &str) -> Result<(), PathError> {
     let wrong = if path.is_empty() {
         "it is empty"
@@ -438,7 +440,7 @@ pub fn check_path(path: &str) -> Result<(), PathError> {
     Err(PathError(wrong))
 }
 
-/// Formats an address for messages, on one line and without credentials. The address may be invalid.
+/// Formats the address of a repository for messages, on one line and without credentials. The address may be invalid.
 pub fn shown(repository: &str) -> String {
     text::address(repository, |authority| host_and_port(authority).is_ok())
 }

@@ -1,7 +1,7 @@
-//! The limits of one fetch on time and bytes.
+//! The limits of one fetch: its deadline, and the bytes that it may receive.
 //!
-//! gix wraps the errors of a transport in several layers of text. The code that stops a fetch therefore
-//! stores the reason here first, and callers report the stored reason instead of the error of gix.
+//! Code that stops a fetch stores the reason in the budget, and callers report this stored reason. They do not report
+//! the error of gix, because gix wraps the reason in several layers of text.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::text;
 
 use super::error::Cause;
 
-/// The largest length of a server's text in a message, in terminal columns.
+/// The largest length of a server's message that bowline repeats, in terminal columns.
 const REPEATED: usize = 200;
 
 pub(super) struct Budget {
@@ -37,7 +37,7 @@ impl Budget {
         }
     }
 
-    /// Returns the time until the deadline. Stops the fetch if the deadline has passed.
+    /// Returns the time until the deadline of the fetch. After the deadline, stops the fetch and returns its error.
     pub fn remaining(&self) -> io::Result<Duration> {
         match self.ends.checked_duration_since(Instant::now()) {
             Some(left) if !left.is_zero() => Ok(left),
@@ -45,7 +45,7 @@ impl Budget {
         }
     }
 
-    /// Adds received bytes to the count. Stops the fetch at the byte limit.
+    /// Counts received bytes. Stops the fetch if they exceed the limit.
     pub fn receive(&self, bytes: usize) -> io::Result<()> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let before = self.received.fetch_add(bytes, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Stops the fetch: stores the reason, and returns it as an error. Only the first reason is stored.
+    /// Stops the fetch: stores the reason, and returns an error with it. If a reason is stored already, it stays.
     pub fn stop(&self, cause: Cause) -> io::Error {
         let error = io::Error::other(cause.to_string());
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,13 +78,13 @@ impl Budget {
         }
     }
 
-    /// Returns the reason why the fetch failed: the stored reason, or else `otherwise`.
+    /// Returns the reason why the fetch failed: the stored reason, or `otherwise` if none is stored.
     pub fn verdict(&self, otherwise: impl FnOnce() -> Cause) -> Cause {
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         stopped.take().unwrap_or_else(otherwise)
     }
 
-    /// Registers a secret that must not appear in messages.
+    /// Registers a secret, such as a password. [`repeat`](Self::repeat) removes it from the messages of servers.
     pub fn hide(&self, secret: &str) {
         if !secret.is_empty() {
             let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +92,7 @@ impl Budget {
         }
     }
 
-    /// Formats the text of a server for a message: short, on one line, without secrets.
+    /// Formats a server's message for a message of bowline: short, on one line, without secrets.
     pub fn repeat(&self, foreign: &str) -> String {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
         let mut clean = foreign.trim().to_owned();

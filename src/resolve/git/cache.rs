@@ -1,4 +1,4 @@
-//! The cache on disk: one small bare repository per commit.
+//! The cache of fetched commits on disk: one small bare repository per commit.
 //!
 //! ```text
 //! repositories/{sha256 of the address}/{commit}/       complete, verified, never changed
@@ -6,9 +6,9 @@
 //! locks/{sha256 of the address}                        held while a commit is fetched
 //! ```
 //!
-//! A directory with the name of a commit is always complete, even after a crash, because a rename publishes
-//! it. The next holder of the lock removes an abandoned `.part` directory. If the cache exceeds its size
-//! limit, the commits that were not read for the longest time are removed.
+//! A directory `{commit}/` is always complete, even after a crash, because it gets this name only when it is
+//! complete. The next holder of the lock removes a `.part` directory that a crash left behind. If the cache exceeds
+//! its size limit, the commits that were not read for the longest time are removed.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -20,10 +20,10 @@ use gix::ObjectId;
 use super::budget::Budget;
 use super::error::Cause;
 
-/// The time between two attempts to get a lock.
+/// The time between two attempts to get the lock of a repository.
 const LOCK_POLL: Duration = Duration::from_millis(20);
 
-/// The name of a file whose mtime is the time at which a commit was last read.
+/// The name of a file in each commit's directory. Its mtime is the time at which the commit was last read.
 const USED: &str = "used";
 
 #[derive(Clone, Debug)]
@@ -37,15 +37,15 @@ pub(super) struct Entry {
     pub directory: PathBuf,
 }
 
-/// The lock of a repository. Until it is dropped, no other process fetches from this repository.
+/// The lock of a repository in the cache. While it is held, no other process fetches from this repository.
 pub(super) struct Lock {
     file: File,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file is not sufficient: a program that is being started may have a copy of the handle
-        // for a moment.
+        // The file is unlocked before it is closed, because a process that is just being started may have a copy of
+        // the file handle for a moment.
         let _ = self.file.unlock();
     }
 }
@@ -77,7 +77,7 @@ impl Cache {
             .map_err(failed(&path))
     }
 
-    /// Waits for the lock of a repository until the deadline.
+    /// Waits for the lock of the repository `key`. Fails at the deadline of the fetch.
     pub fn lock(&self, key: &str, budget: &Budget) -> Result<Lock, Cause> {
         let file = self.lock_file(key)?;
         loop {
@@ -95,8 +95,8 @@ impl Cache {
         }
     }
 
-    /// Removes the commits that were not read for the longest time, until the cache is within `limit` bytes.
-    /// Never removes `newest`.
+    /// Removes the commits that were not read for the longest time, until the cache has at most `limit` bytes. Never
+    /// removes `newest`, the commit that was just fetched.
     pub fn evict(&self, limit: u64, newest: &Entry) -> Result<(), Cause> {
         let mut kept = Vec::new();
         for repository in list(&self.repositories())? {
@@ -122,8 +122,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes a commit, unless another process holds the lock of its repository. Returns whether it was
-    /// removed.
+    /// Removes a commit from the cache and returns true. If another process holds the lock of the commit's
+    /// repository, keeps it and returns false.
     fn remove(&self, directory: &Path) -> Result<bool, Cause> {
         let repository = directory.parent().unwrap_or(directory);
         let Some(key) = repository.file_name().and_then(|name| name.to_str()) else {
@@ -135,24 +135,24 @@ impl Cache {
         }
         let _lock = Lock { file };
         discard(directory)?;
-        // This fails if the directory contains another commit.
+        // An error is ignored, because this fails if the cache has another commit of the repository.
         let _ = fs::remove_dir(repository);
         Ok(true)
     }
 }
 
 impl Entry {
-    /// Returns whether the commit is in the cache. Also updates the time at which it was last read.
+    /// Returns whether the commit is in the cache. If it is, also records that the commit was read now.
     pub fn is_published(&self) -> bool {
         let published = self.directory.is_dir();
         if published {
-            // An error is ignored, so that a read-only cache can be used.
+            // An error is ignored, because the cache may be read-only.
             let _ = fs::write(self.directory.join(USED), "\n");
         }
         published
     }
 
-    /// Creates an empty directory for a fetch.
+    /// Creates an empty `.part` directory, into which the commit can be fetched.
     pub fn stage(&self, _held: &Lock) -> Result<PathBuf, Cause> {
         let part = self.directory.with_extension("part");
         remove_all(&part)?;
@@ -160,10 +160,11 @@ impl Entry {
         Ok(part)
     }
 
-    /// Gives the complete directory its final name.
+    /// Renames the `.part` directory with the complete commit to its final name.
     pub fn publish(&self, part: &Path, _held: &Lock) -> Result<(), Cause> {
         fs::write(part.join(USED), "\n").map_err(failed(part))?;
-        // An existing directory is damaged. It stays until the new directory is complete.
+        // A directory that already has this name is damaged, because otherwise the commit would not have been
+        // fetched. It is renamed first, and deleted at the end.
         let old = self.directory.with_extension("old");
         remove_all(&old)?;
         match fs::rename(&self.directory, &old) {
@@ -177,7 +178,7 @@ impl Entry {
     }
 }
 
-/// Renames a directory before it deletes it, so that no reader sees an incomplete directory.
+/// Deletes a commit's directory. Renames it first, so that no reader sees an incomplete directory.
 fn discard(directory: &Path) -> Result<(), Cause> {
     let part = directory.with_extension("part");
     remove_all(&part)?;

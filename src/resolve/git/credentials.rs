@@ -1,7 +1,7 @@
-//! Finds the credentials for https servers: in a token file for the host, or with git's credential helpers.
+//! Finds the credentials for https servers: in the token file of the host, or with git's credential helpers.
 //!
-//! Credentials are never written, logged or shown. If a server repeats them in a message, they are removed.
-//! bowline never changes the credentials that a helper stores, even if a server refuses them.
+//! bowline never writes, logs or shows credentials, and removes them from messages of servers. bowline also never
+//! changes the credentials that a credential helper stores, even if a server refuses them.
 
 use std::io::Read;
 use std::process::Command;
@@ -15,13 +15,14 @@ use super::budget::Budget;
 use super::error::Cause;
 use super::process::{self, Process};
 
-/// The user name for a token file without a user name. Servers that accept tokens ignore the user name.
+/// The user name if a token file contains only a token. Any name works, because servers that accept tokens ignore the
+/// user name.
 const TOKEN_USER: &str = "x-access-token";
 
-/// The largest size of a token file or of the answer of a helper, in bytes.
+/// The largest size of a token file, and of a credential helper's output, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// Returns the value of the `Authorization` header for an origin; None if there are no credentials.
+/// Returns the value of the HTTP header `Authorization` for an origin; None if no credentials are configured for it.
 pub(super) fn find(
     settings: &Settings,
     origin: &Origin,
@@ -46,8 +47,8 @@ fn token(settings: &Settings, origin: &Origin) -> Result<Option<(String, String)
     let Some(directory) = &settings.tokens else {
         return Ok(None);
     };
-    // The address parser has checked that the host consists of letters, digits, dots and dashes. An IPv6
-    // address in brackets has no token file.
+    // The host name is safe as a file name, because the address parser accepts only letters, digits, dots and dashes
+    // in it. An IPv6 address in brackets has no token file.
     let name = match origin.port {
         Some(port) => format!("{}_{port}", origin.host),
         None => origin.host.clone(),
@@ -73,8 +74,7 @@ fn token(settings: &Settings, origin: &Origin) -> Result<Option<(String, String)
     Ok(Some((user.to_owned(), secret.to_owned())))
 }
 
-/// Returns the user and the password from the credential helpers in the user's git configuration; None if
-/// there are none.
+/// Returns the user and the password from git's credential helpers; None if no helper has credentials.
 fn helper(
     settings: &Settings,
     origin: &Origin,
@@ -87,7 +87,7 @@ fn helper(
     let mut command = Command::new(&settings.git);
     command.args(["-c", "credential.interactive=false", "credential", "fill"]);
     process::environment(&mut command, &settings.environment);
-    // git must not read the configuration of a repository, whatever the working directory is.
+    // With these settings, git reads no repository's configuration, whatever the working directory is.
     command.current_dir("/").env("GIT_DIR", "/dev/null/none");
     command
         .env("GIT_TERMINAL_PROMPT", "0")
@@ -117,6 +117,6 @@ fn helper(
             .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
             .map(ToOwned::to_owned)
     };
-    // git fails if no helper has credentials; here, this is not an error.
+    // If git fails, no helper has credentials, which is no error.
     Ok(value("username").zip(value("password")))
 }

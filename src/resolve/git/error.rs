@@ -1,4 +1,4 @@
-//! The errors of reading a file by git reference. Each one contains the next step for the user.
+//! The errors of reading a file that a git reference names. Each contains the next step for the user.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,17 +9,17 @@ use crate::text;
 
 use super::address::{self, AddressError, PathError, RevisionError};
 
-/// The error of a git reference that could not be read.
+/// The error of a git reference whose file could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {path} at {revision} of {repository}: {cause}")]
 pub struct GitError {
     /// The address of the repository, without credentials.
     pub repository: String,
-    /// The revision that the reference names.
+    /// The revision in the git reference.
     pub revision: String,
-    /// The path that the reference names.
+    /// The path in the git reference.
     pub path: String,
-    /// The cause, with the next step for the user.
+    /// The reason, with the next step for the user.
     pub cause: Box<Cause>,
 }
 
@@ -33,7 +33,7 @@ impl GitError {
         }
     }
 
-    /// Returns whether reading the same reference again may succeed.
+    /// Returns whether reading the same reference again later may succeed.
     pub fn may_pass(&self) -> bool {
         matches!(
             *self.cause,
@@ -47,7 +47,7 @@ impl GitError {
     }
 }
 
-/// The reason why a git reference could not be read.
+/// The reason why the file of a git reference could not be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Cause {

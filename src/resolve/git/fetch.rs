@@ -1,4 +1,4 @@
-//! Fetches one commit, without its history, over an open connection.
+//! Fetches one commit, without its history, over a connection that the caller has opened.
 
 use std::fs::File;
 use std::io;
@@ -91,9 +91,9 @@ pub(super) fn receive(
     Ok(())
 }
 
-/// Converts the error message of a server to the cause of a failure.
+/// Converts the error message of a git server to the cause of a failed fetch.
 fn said(words: &str, budget: &Budget) -> Cause {
-    // The text of the server follows after `ERR`.
+    // In the message, the server's own text begins after `ERR`.
     let own = words.rsplit_once("ERR ").map_or(words, |(_, own)| own);
     let why = budget.repeat(own.trim_end_matches('"'));
     let has = |part: &str| words.contains(part);
@@ -106,7 +106,7 @@ fn said(words: &str, budget: &Budget) -> Cause {
     }
 }
 
-/// The request for one commit. It tells the server that the client has no other commits.
+/// The request for one commit. It names no commits that the client already has.
 struct Wanted {
     commit: ObjectId,
     over: u64,
@@ -121,7 +121,7 @@ impl Negotiate for Wanted {
     }
 
     fn add_wants(&mut self, arguments: &mut Arguments, _: &[bool]) -> bool {
-        // If the server supports filters, it does not send the files that are larger than the limit.
+        // If the server supports filters, it is asked not to send files that are larger than the limit.
         self.leaves_out = arguments.can_use_filter();
         if self.leaves_out {
             arguments.filter(&format!("blob:limit={}", self.over.saturating_add(1)));

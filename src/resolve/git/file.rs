@@ -1,8 +1,7 @@
-//! Fetches a commit from a repository on this machine: packs its objects in this process, and handles the
-//! pack like one from a server.
+//! Fetches a commit from a repository on this machine, without starting git: packs the objects of the commit, and
+//! treats the pack as if a server had sent it.
 //!
-//! Only the object format is read from the configuration of the repository, so the configuration cannot start
-//! a program.
+//! The repository's configuration cannot start a program, because only the object format is read from it.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -23,7 +22,7 @@ use super::objects::Objects;
 use super::pack::RECEIVED;
 use super::{Limits, chain};
 
-/// Packs the objects of a commit, without its history, into a directory.
+/// Packs the objects of a commit, without its history, into the file that a server's pack would have in a directory.
 pub(super) fn receive(
     source: &Path,
     commit: ObjectId,
@@ -74,7 +73,7 @@ impl Copy<'_> {
         })
     }
 
-    /// Returns the ids of the objects of a commit that the cache needs.
+    /// Returns the ids of a commit's objects that the cache needs: the commit, its trees and its files.
     fn list(&mut self, commit: ObjectId) -> Result<Vec<ObjectId>, Cause> {
         let mut buffer = Vec::new();
         let object = gix::objs::Find::try_find(&self.repository.objects, &commit, &mut buffer);

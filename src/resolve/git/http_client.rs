@@ -1,7 +1,7 @@
-//! The https transport of gix, with a client that stops at the deadline and the byte limit.
+//! The https transport for gix, with a client that stops at the deadline and the byte limit of the fetch.
 //!
-//! The client follows redirects only within the origin. It looks for credentials only if the server requests
-//! them, and sends them only to the origin.
+//! The client follows redirects only within the origin, the server in the address. It looks for credentials only if
+//! this server requests them, and sends them only to this server.
 
 use std::cell::RefCell;
 use std::io::{self, BufReader, Cursor, Read, Write};
@@ -59,7 +59,8 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Sends a request for a URL. Follows redirects, and sends credentials if the server requests them.
+    /// Sends a request for a URL, which ends with `tail`. Follows redirects within the origin, and sends credentials
+    /// if the server requests them.
     fn ask(&mut self, url: &str, tail: &str, headers: &[String]) -> io::Result<Answer> {
         let budget = self.sender.budget;
         let mut url = url.to_owned();
@@ -69,7 +70,7 @@ impl<'a> Client<'a> {
             if answer.status().is_redirection() && redirects < REDIRECTS {
                 redirects += 1;
                 url = self.follow(&answer)?;
-                // The URL without its tail is the base of the next requests.
+                // After a redirect, the next requests use the new URL without `tail` as their base.
                 self.redirected = url.strip_suffix(tail).map(ToOwned::to_owned);
                 if self.redirected.is_none() {
                     return Err(budget.stop(Cause::Redirect {
@@ -90,7 +91,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Returns the target of a redirect. Fails if the target is outside of the origin.
+    /// Returns the URL to which an answer redirects. Fails if the URL is not on the same origin.
     fn follow(&self, answer: &Answer) -> io::Result<String> {
         let to = answer
             .headers()
@@ -147,7 +148,8 @@ fn proxy(settings: &Settings, origin: &Origin) -> Result<Option<ureq::Proxy>, Ca
     }
 }
 
-/// Returns whether a `NO_PROXY` list contains a host: by its name, by its domain, with a port, or by `*`.
+/// Returns whether a `NO_PROXY` list contains the origin's host: by its name, by its domain, with its port, or by
+/// `*`.
 fn goes_around(list: Option<&str>, origin: &Origin) -> bool {
     let port = origin.port.unwrap_or(443).to_string();
     let names = list.unwrap_or_default().split(',').map(str::trim);
@@ -227,7 +229,7 @@ fn owned(headers: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
         .collect()
 }
 
-/// Sends requests within the limits of a fetch.
+/// Sends the requests of one fetch within its limits.
 #[derive(Clone)]
 struct Sender<'a> {
     agent: ureq::Agent,
@@ -279,7 +281,7 @@ impl Sender<'_> {
         })
     }
 
-    /// Returns the answer if it is successful. For any other status, stops the fetch with a cause.
+    /// Returns a successful answer. For any other status, stops the fetch and returns the error.
     fn check(&self, answer: Answer) -> io::Result<Answer> {
         let status = answer.status();
         if status.is_success() {
@@ -294,7 +296,7 @@ impl Sender<'_> {
     }
 }
 
-/// The body of a request. The request is sent when the answer is first read.
+/// The body of a request. Its bytes are collected here, because the request is sent when the answer is first read.
 #[derive(Clone, Default)]
 pub(super) struct Upload(Rc<RefCell<Vec<u8>>>);
 
@@ -359,7 +361,7 @@ impl Exchange<'_> {
     }
 }
 
-/// A reader for the head or the body of an answer.
+/// A reader for the head or the body of the server's answer.
 pub(super) struct Part<'a> {
     exchange: Rc<RefCell<Exchange<'a>>>,
     budget: &'a Budget,

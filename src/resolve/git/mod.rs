@@ -1,11 +1,10 @@
-//! Reads files at commits of git repositories. Each commit is fetched once into a cache on disk that
-//! processes share.
+//! Reads files at commits of git repositories. Each commit is fetched once into a cache on disk, which processes
+//! share.
 //!
-//! A reference names a commit by its full id, so its content never changes, and a cached commit is never
-//! fetched again. A fetch gets one commit without its history, and stops at its deadline and its limits,
-//! whatever the server does. Files are read from the object database. There is no work tree in which a hook,
-//! a filter, a submodule or a link could act, and neither the configuration of a repository nor the answer of
-//! a server can start a program.
+//! A reference contains the full id of a commit, so the content of its file never changes, and a cached commit is
+//! never fetched again. A fetch gets one commit without its history, and stops at its deadline and its limits,
+//! whatever the server does. Neither a repository nor a server can start a program, because no work tree is checked
+//! out in which a hook, a filter, a submodule or a link could act.
 //!
 //! All functions block, so async callers use `spawn_blocking`. This module reads no environment variables;
 //! [`Settings`] contains all settings.
@@ -54,24 +53,24 @@ use objects::{Missing, Objects};
 /// The settings of a [`Git`] reader.
 #[derive(Clone)]
 pub struct Settings {
-    /// The directory of the cache, which is created at the first fetch.
+    /// The directory of the cache. The first fetch creates it.
     pub cache: PathBuf,
-    /// The limits of a fetch and of the cache.
+    /// The limits of each fetch, and of the whole cache.
     pub limits: Limits,
-    /// The transports that are allowed in addition to https and ssh.
+    /// The transports that git references may use, in addition to https and ssh.
     pub allowed: Allowed,
-    /// A directory with a file per host, named `HOST` or `HOST_PORT`, that contains `TOKEN` or `USER:TOKEN`.
-    /// None if there are no token files.
+    /// The directory with token files: a file `HOST` or `HOST_PORT` contains `TOKEN` or `USER:TOKEN`. None if there
+    /// are no token files.
     pub tokens: Option<PathBuf>,
-    /// Whether git's credential helpers are used if a host has no token file.
+    /// Whether git's credential helpers are asked for a host that has no token file.
     pub credential_helpers: bool,
-    /// The path of the git program, which calls the credential helpers.
+    /// The path of the git program, which is only started to ask the credential helpers.
     pub git: PathBuf,
-    /// The ssh program and its arguments.
+    /// The ssh program and its first arguments.
     pub ssh: Vec<OsString>,
-    /// The environment variables for ssh and the credential helpers, such as PATH, HOME and SSH_AUTH_SOCK.
+    /// The environment variables for ssh and for the credential helpers, such as PATH, HOME and SSH_AUTH_SOCK.
     pub environment: BTreeMap<OsString, OsString>,
-    /// A file with the trusted certificates for https. None for the certificates of the system.
+    /// A file with the certificates that bowline trusts for https. None for the certificates of the operating system.
     pub authorities: Option<PathBuf>,
     /// The address of the proxy for https; None for no proxy.
     pub proxy: Option<String>,
@@ -82,17 +81,17 @@ pub struct Settings {
 /// The limits of one fetch, and of the whole cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest time of a fetch, including the wait for a lock.
+    /// The longest time that a fetch may take, including the wait for the lock of the repository.
     pub deadline: Duration,
-    /// The largest number of bytes that bowline receives for a commit.
+    /// The largest number of bytes that one fetch may receive.
     pub received_bytes: u64,
-    /// The largest number of objects in a commit.
+    /// The largest number of objects that a fetched commit may have.
     pub objects: u64,
-    /// The largest uncompressed size of all objects in a commit, in bytes.
+    /// The largest total size of a fetched commit's objects, uncompressed, in bytes.
     pub object_bytes: u64,
-    /// The largest size of a file that is read, in bytes.
+    /// The largest size of a file that a reference may name, in bytes.
     pub file_bytes: u64,
-    /// The largest size of the whole cache, in bytes. Above it, the commits that were not read for the
+    /// The largest size of the whole cache, in bytes. If the cache is larger, the commits that were not read for the
     /// longest time are removed.
     pub cache_bytes: u64,
 }
@@ -113,7 +112,8 @@ impl Default for Limits {
 }
 
 impl Settings {
-    /// Creates settings for https and ssh without credentials and without environment variables.
+    /// Creates settings with the cache directory `cache`, without credentials and without environment variables, for
+    /// https and ssh.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self {
             cache: cache.into(),
@@ -132,8 +132,8 @@ impl Settings {
 }
 
 impl fmt::Debug for Settings {
-    /// Leaves out the fields that may contain secrets: the environment variables and the address of the
-    /// proxy.
+    /// Formats the settings without the fields that may contain secrets: the environment variables and the address of
+    /// the proxy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("cache", &self.cache)
@@ -145,26 +145,27 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Reads files that git references name. Clones share the cache and the counters.
+/// Reads the files that git references name. Clones share the cache and the counters.
 #[derive(Clone, Debug)]
 pub struct Git {
     settings: Arc<Settings>,
     cache: Cache,
     counted: Arc<Counted>,
-    /// A work tree whose commits need no fetch. A commit id identifies the content in any repository.
+    /// The user's work tree, in which commits are looked up first, because a commit that it has needs no fetch. None
+    /// to use only the cache.
     local: Option<WorkTree>,
-    /// Whether the reader never fetches.
+    /// Whether this reader only uses the cache and never fetches.
     offline: bool,
 }
 
 /// The counters of a [`Git`] reader and its clones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The number of references that were read, from the cache or not.
+    /// The number of references that were read, with or without a fetch.
     pub reads: u64,
-    /// The number of references that were found in the cache or in the local work tree.
+    /// The number of references whose commit needed no fetch, because the cache or the local work tree had it.
     pub hits: u64,
-    /// The number of fetches, including failed ones.
+    /// The number of fetches, including those that failed.
     pub fetches: u64,
     /// The number of fetches that failed.
     pub failed_fetches: u64,
@@ -182,7 +183,7 @@ fn count(number: &AtomicU64) {
     number.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A git reference in parsed and checked form.
+/// A git reference whose parts were parsed and checked.
 struct Wanted<'a> {
     address: Address,
     commit: ObjectId,
@@ -190,7 +191,7 @@ struct Wanted<'a> {
 }
 
 impl Git {
-    /// Creates a reader. It does not use disk or network before the first read.
+    /// Creates a reader. Nothing is read from disk or network before the first call of `read`.
     pub fn new(settings: Settings) -> Self {
         let cache = Cache::new(settings.cache.clone());
         Self {
@@ -202,7 +203,7 @@ impl Git {
         }
     }
 
-    /// Returns the reader with a work tree in which it looks for commits first.
+    /// Returns this reader with a work tree in which it looks up commits first; None for no work tree.
     pub fn beside(self, work: Option<&WorkTree>) -> Self {
         Self {
             local: work.cloned(),
@@ -210,8 +211,8 @@ impl Git {
         }
     }
 
-    /// Returns a reader with the same cache that never fetches. It fails at once if a commit is not in the
-    /// cache.
+    /// Returns a reader with the same cache that never fetches: it fails at once if the cache does not have the
+    /// commit.
     pub fn offline(&self) -> Self {
         Self {
             offline: true,
@@ -219,7 +220,7 @@ impl Git {
         }
     }
 
-    /// Returns the counters of this reader and its clones.
+    /// Returns the counters, which this reader shares with its clones.
     pub fn counts(&self) -> Counts {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         Counts {
@@ -230,7 +231,8 @@ impl Git {
         }
     }
 
-    /// Returns the content of the file that a reference names. Fetches the commit if it is not in the cache.
+    /// Returns the content of the file that a reference names. Fetches the commit first if neither the work tree nor
+    /// the cache has it.
     pub fn read(&self, reference: &GitRef) -> Result<Vec<u8>, GitError> {
         if let Some(found) = self.look_locally(reference) {
             count(&self.counted.reads);
@@ -242,8 +244,8 @@ impl Git {
             .map_err(|cause| GitError::new(reference, cause))
     }
 
-    /// Returns the file from the local work tree. None if the work tree does not have it, if the reference is
-    /// invalid, or if the file is larger than the limit.
+    /// Returns the content of the referenced file from the local work tree. None if the work tree does not have it,
+    /// if the reference is invalid, or if the file is larger than the limit.
     fn look_locally(&self, reference: &GitRef) -> Option<Vec<u8>> {
         let work = self.local.as_ref()?;
         check_path(&reference.path).ok()?;
@@ -276,7 +278,8 @@ impl Git {
         let limits = &self.settings.limits;
         let budget = Budget::new(limits.deadline, limits.received_bytes);
         let lock = self.cache.lock(&key, &budget)?;
-        // Another process may have fetched the commit while this one waited for the lock.
+        // The cache is read again, because another process may have fetched the commit while this one waited for the
+        // lock.
         if let Ok(found) = self.look(&entry, wanted) {
             count(&self.counted.hits);
             return found;
@@ -292,7 +295,7 @@ impl Git {
         found.map_err(|why| Cause::Broken { why })?
     }
 
-    /// Reads a file from the cache. The outer error says why the commit must be fetched.
+    /// Reads a file from the cache. If the commit must be fetched first, the outer error says why.
     fn look(&self, entry: &Entry, wanted: &Wanted<'_>) -> Result<Result<Vec<u8>, Cause>, String> {
         if !entry.is_published() {
             return Err("the commit is not in the cache".to_owned());
@@ -306,8 +309,8 @@ impl Git {
         }
     }
 
-    /// Fetches a commit into the cache. The fetch runs on its own thread, so that a panic because of invalid
-    /// data ends only that thread.
+    /// Fetches a commit into the cache. The fetch has its own thread, because gix may panic on invalid data, and the
+    /// panic then ends only this thread.
     fn fetch(
         &self,
         entry: &Entry,
@@ -333,7 +336,7 @@ impl Git {
         match made {
             Ok(()) => entry.publish(&part, lock),
             Err(cause) => {
-                // If this fails, the next fetch removes the directory.
+                // An error is ignored, because the next fetch removes this directory too.
                 let _ = fs::remove_dir_all(&part);
                 Err(cause)
             }
@@ -362,7 +365,7 @@ impl Git {
     }
 }
 
-/// Adds the files of a bare repository to a directory, so that users can inspect it with git.
+/// Adds the files that make a directory a bare repository, so that users can look at the fetched commit with git.
 fn bare(directory: &Path, commit: &ObjectId) -> Result<(), Cause> {
     let config = match commit.kind() {
         gix::hash::Kind::Sha256 => {
@@ -383,7 +386,7 @@ fn bare(directory: &Path, commit: &ObjectId) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Formats an error of gix with its causes, on one line.
+/// Formats an error of gix together with its causes, on one line.
 fn chain(error: &gix::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

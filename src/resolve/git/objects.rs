@@ -1,4 +1,4 @@
-//! Reads a commit in the cache: checks that its objects are complete, and returns the file at a path.
+//! Reads a commit in the cache: checks that all its objects exist, and returns the file at a path.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,11 +16,11 @@ use super::cache::failed;
 use super::error::Cause;
 use super::{Limits, chain};
 
-/// The first bytes of a Git LFS pointer file.
+/// The first bytes of a Git LFS pointer, which is in the repository in place of a large file.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// The name of a file in a cached repository. It contains the size limit in bytes above which files were left
-/// out.
+/// The name of a file in a cached repository. The file contains a size in bytes: the server did not send files larger
+/// than it.
 const LEFT_OUT: &str = "left-out-over";
 
 pub(super) struct Objects {
@@ -29,11 +29,11 @@ pub(super) struct Objects {
     inflate: gix::zlib::Inflate,
 }
 
-/// The reason why a file cannot be returned.
+/// The reason why the cache cannot return a file.
 pub(super) enum Missing {
-    /// The commit itself is the reason, so another fetch would not help.
+    /// The commit does not have the file, or the file is refused, so another fetch would not help.
     Cause(Cause),
-    /// The cached repository is damaged.
+    /// The cached repository is damaged, so the commit must be fetched again. Contains the error.
     Damage(String),
 }
 
@@ -44,7 +44,7 @@ impl From<Cause> for Missing {
 }
 
 impl Objects {
-    /// Opens the only pack of a cached repository.
+    /// Opens a cached repository, which has exactly one pack.
     pub fn open(directory: &Path, hash: Kind, limits: &Limits) -> Result<Self, String> {
         let packs = directory.join("objects/pack");
         let index = fs::read_dir(&packs)
@@ -67,13 +67,14 @@ impl Objects {
         })
     }
 
-    /// Records in a cached repository that files larger than `over` bytes were left out.
+    /// Records in a cached repository that the server did not send files larger than `over` bytes.
     pub fn note_left_out(directory: &Path, over: u64) -> Result<(), Cause> {
         let path = directory.join(LEFT_OUT);
         fs::write(&path, over.to_string()).map_err(failed(&path))
     }
 
-    /// Reads an object, and verifies that its content matches its id. None if the object does not exist.
+    /// Reads an object, and verifies that its bytes match its id. None if the cached repository does not have the
+    /// object.
     fn get(&mut self, id: &ObjectId, kind: objs::Kind) -> Result<Option<Vec<u8>>, String> {
         let mut out = Vec::new();
         let found = self
@@ -102,7 +103,8 @@ impl Objects {
             .map_err(|error| chain(&error))
     }
 
-    /// Checks that all trees of a commit exist, and also all files unless large files were left out.
+    /// Checks that the cached repository has all trees of a commit. Also checks that it has all files, unless the
+    /// server did not send large files.
     pub fn check(&mut self, commit: &ObjectId, budget: &Budget) -> Result<(), Cause> {
         let broken = |why: String| Cause::Broken { why };
         let root = self.tree_of(commit).map_err(broken)?;
@@ -129,7 +131,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Returns the content of the file at a path in a commit. Fails if the file is larger than `limit` bytes.
+    /// Returns the content of the file at a path in a commit. Fails if the content has more than `limit` bytes.
     pub fn file(&mut self, commit: &ObjectId, path: &str, limit: u64) -> Result<Vec<u8>, Missing> {
         let mut tree = self.tree_of(commit).map_err(Missing::Damage)?;
         let mut walked = String::new();

@@ -1,8 +1,8 @@
-//! Converts a received pack to an object database.
+//! Converts the pack of a fetched commit to an object database.
 //!
-//! This module computes the hash of every object, so an id always names the right content, whatever the
-//! sender claims. Before it unpacks the objects, it adds up their declared sizes, including those of deltas,
-//! to refuse a small pack that unpacks to a very large size.
+//! This module computes the hash of every object itself, so that the sender cannot give an object a wrong id. A small
+//! pack may unpack to a very large size, so the module first adds up the sizes that the pack declares for its
+//! objects, including deltas.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
@@ -19,10 +19,10 @@ use super::cache::failed;
 use super::error::Cause;
 use super::{Limits, chain};
 
-/// The name of the file with a received pack.
+/// The name of the file that contains a received pack.
 pub(super) const RECEIVED: &str = "received.pack";
 
-/// The largest size of the two numbers at the start of a delta, in bytes.
+/// A delta begins with two numbers. They have at most this many bytes together.
 const DELTA_HEAD: u64 = 20;
 
 /// Converts the pack [`RECEIVED`] in a directory to a bare repository in this directory.
@@ -91,7 +91,7 @@ fn entry_bytes(range: data::EntryRange, file: &data::File) -> Option<&[u8]> {
     file.entry_slice(range)
 }
 
-/// A reader that fails after the deadline.
+/// A reader of a pack file that fails after the deadline of the fetch.
 struct Timed<'a> {
     file: File,
     budget: &'a Budget,
@@ -104,7 +104,7 @@ impl Read for Timed<'_> {
     }
 }
 
-/// An iterator over pack entries that fails when their declared sizes exceed the limits.
+/// An iterator over the entries of a pack. It fails when the sizes that they declare exceed the limits.
 struct Bounded<'a, I> {
     entries: I,
     objects: u64,
@@ -147,7 +147,7 @@ impl<I> Bounded<'_, I> {
 impl<I: Iterator<Item = gix::Result<Entry>>> Iterator for Bounded<'_, I> {
     type Item = gix::Result<Entry>;
 
-    // There is no size hint, so that memory is allocated only for received objects, not for announced ones.
+    // This iterator has no `size_hint`, because gix would allocate memory for all objects that the pack announces.
     fn next(&mut self) -> Option<Self::Item> {
         let mut entry = match self.entries.next()? {
             Ok(entry) => entry,
@@ -161,7 +161,7 @@ impl<I: Iterator<Item = gix::Result<Entry>>> Iterator for Bounded<'_, I> {
     }
 }
 
-/// Reads the size of the object that a compressed delta creates.
+/// Returns the size of the object that a delta creates. `compressed` is the delta in the pack.
 fn result_size(compressed: &[u8]) -> io::Result<u64> {
     let mut head = Vec::new();
     flate2::read::ZlibDecoder::new(compressed)

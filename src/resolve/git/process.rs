@@ -1,7 +1,8 @@
-//! A child process with a deadline.
+//! A child process (ssh or git) with a deadline.
 //!
-//! The process gets its own process group, only the variables in the settings, and no terminal. A read waits
-//! only until the deadline, so a process that hangs, or a child that survives it, cannot delay the caller.
+//! The child process has its own process group, only the environment variables in the settings, and no terminal.
+//! Reading its output waits only until the deadline, so the caller is not delayed by a process that hangs, or by one
+//! that the child process left behind.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,8 +14,8 @@ pub(super) use unix::Process;
 #[cfg(not(unix))]
 pub(super) use elsewhere::Process;
 
-/// Sets the variables in the settings and no others. Variables with which git or ssh would run other programs
-/// or ask the user are left out.
+/// Gives a command the environment variables in the settings and no others. Leaves out variables with which git or
+/// ssh would run other programs or ask the user.
 pub(super) fn environment(command: &mut Command, variables: &BTreeMap<OsString, OsString>) {
     command.env_clear();
     for (name, value) in variables {
@@ -37,10 +38,10 @@ mod unix {
 
     use super::super::budget::Budget;
 
-    /// The time between two checks whether a process has exited.
+    /// The time between two checks whether the child process has exited.
     const MOMENT: Duration = Duration::from_millis(20);
 
-    /// The largest size of stderr that is kept, in bytes.
+    /// The number of bytes of the child process's stderr that are kept.
     const COMPLAINT: usize = 2048;
 
     pub(in super::super) struct Process<'a> {
@@ -77,25 +78,25 @@ mod unix {
             })
         }
 
-        /// Writes to the stdin of the process. If the process no longer reads it, the next read of the output
-        /// fails.
+        /// Writes to the stdin of the child process. An error is ignored, because the next read of its output then
+        /// fails too.
         pub fn write(&mut self, bytes: &[u8]) {
             if let Some(input) = &mut self.input {
                 let _ = input.write_all(bytes);
             }
         }
 
-        /// Closes the stdin of the process.
+        /// Closes the stdin of the child process.
         pub fn close_input(&mut self) {
             self.input = None;
         }
 
-        /// Returns the stdin of the process; None if it was closed or taken before.
+        /// Returns the stdin of the child process; None if it was closed or returned before.
         pub fn take_input(&mut self) -> Option<ChildStdin> {
             self.input.take()
         }
 
-        /// Kills the process if it still runs, and returns its stderr.
+        /// Kills the child process if it still runs, and returns its stderr.
         pub fn complaint(&mut self) -> String {
             if !self.ended {
                 self.kill();
@@ -105,7 +106,8 @@ mod unix {
                 let mut waiting = [PollFd::new(errors, PollFlags::IN)];
                 match wait(&mut waiting, left.min(MOMENT)) {
                     Ok(true) => self.drain(),
-                    // Another process may keep the pipe open; its output is not needed.
+                    // The child process has exited. The pipe may still be open, because another process has it, but
+                    // the output of that process is not needed.
                     Ok(false) if self.has_exited() => break,
                     Ok(false) => {}
                     Err(_) => break,
@@ -118,7 +120,8 @@ mod unix {
             i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
         }
 
-        /// Returns whether the process has exited. Does not reap the process, so that its id stays valid.
+        /// Returns whether the child process has exited. The process is not reaped, so its id cannot become that of
+        /// another process.
         fn has_exited(&self) -> bool {
             let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             self.id()
@@ -126,7 +129,7 @@ mod unix {
         }
 
         fn kill(&self) {
-            // The child has not been reaped, so its id is still valid.
+            // The id of the process group is still valid, because the child process was not reaped.
             if let Some(group) = self.id() {
                 let _ = kill_process_group(group, Signal::KILL);
             }
@@ -147,7 +150,7 @@ mod unix {
         }
     }
 
-    /// Waits at most `left` for bytes. Returns whether bytes are available.
+    /// Waits at most the time `left` until one of the pipes has bytes. Returns whether one has.
     fn wait(waiting: &mut [PollFd<'_>], left: Duration) -> io::Result<bool> {
         let left =
             Timespec::try_from(left).map_err(|_| io::Error::other("the deadline is too far"))?;
@@ -199,7 +202,7 @@ mod elsewhere {
 
     use super::super::budget::Budget;
 
-    /// On a platform without process groups, no process can be started.
+    /// A replacement for platforms without process groups: starting a child process always fails.
     pub(in super::super) struct Process<'a>(&'a Budget);
 
     impl<'a> Process<'a> {

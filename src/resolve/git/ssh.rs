@@ -1,4 +1,4 @@
-//! Fetches over ssh with the user's ssh program, which handles keys, agents and known hosts.
+//! Fetches over ssh with the user's ssh program, because this program already handles keys, agents and known hosts.
 
 use std::io::Read;
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::budget::Budget;
 use super::error::Cause;
 use super::process::{self, Process};
 
-/// Fetches a commit from `git-upload-pack` over ssh into a directory.
+/// Fetches a commit into a directory, from `git-upload-pack` on the ssh server.
 pub(super) fn receive(
     settings: &Settings,
     transport: &Transport,
@@ -43,7 +43,7 @@ pub(super) fn receive(
     );
     let received = super::fetch::receive(connection, commit, directory, &settings.limits, budget);
     match received {
-        // After a lost connection, the stderr of ssh contains the reason.
+        // If the connection was lost, the reason is in the stderr of ssh.
         Err(Cause::Broken { why }) => {
             let words = process.complaint();
             Err(budget.verdict(|| complaint(&words, why, budget)))
@@ -52,9 +52,9 @@ pub(super) fn receive(
     }
 }
 
-/// Converts the stderr of ssh to the cause of a failure. Returns `otherwise` if stderr is empty.
+/// Converts the stderr of ssh to the cause of a failed fetch. If stderr is empty, the cause contains `otherwise`.
 fn complaint(words: &str, otherwise: String, budget: &Budget) -> Cause {
-    // The last line is the error; the lines before it are banners and warnings.
+    // The error is the last line of stderr, because banners and warnings come before it.
     let line = words.lines().rev().find(|line| !line.trim().is_empty());
     let Some(line) = line else {
         return Cause::Broken { why: otherwise };
@@ -62,7 +62,7 @@ fn complaint(words: &str, otherwise: String, budget: &Budget) -> Cause {
     let why = budget.repeat(line);
     let has = |part: &str| words.contains(part);
     if has("not our ref") {
-        // The server has closed the connection before the request was complete.
+        // The server has closed the connection in the middle of the request, so it does not have the commit.
         Cause::NoCommit { why }
     } else if has("Permission denied")
         || has("Host key verification failed")
@@ -105,8 +105,8 @@ fn command(settings: &Settings, transport: &Transport) -> Result<Command, Cause>
     let mut command = Command::new(program);
     process::environment(&mut command, &settings.environment);
     command.args(words);
-    // ssh asks no questions and forwards nothing. The server uses protocol version 2 if it accepts the
-    // variable.
+    // With these options, ssh asks no questions and forwards nothing. The variable asks the server for version 2 of
+    // the git protocol; a server that does not accept it uses another version.
     command.args([
         "-o",
         "BatchMode=yes",
@@ -133,7 +133,7 @@ fn command(settings: &Settings, transport: &Transport) -> Result<Command, Cause>
         Some(user) => format!("{user}@{host}"),
         None => host.clone(),
     });
-    // The path contains no quotes, because its characters were checked before.
+    // The path cannot end the quotes, because the address parser accepts no quotes in it.
     command.arg(format!("git-upload-pack '{path}'"));
     Ok(command)
 }

@@ -1,7 +1,7 @@
-//! Creates the git reference to a file in a work tree, for a release by reference.
+//! Creates a git reference to a file in the user's work tree, for a release that names its definitions by reference.
 //!
-//! Other users must be able to resolve the reference and get the same content, so the work tree must be clean
-//! and the commit must be pushed. Files are compared without the filters of the repository.
+//! The work tree must be clean and the commit must be pushed, because other users must get the same content for this
+//! reference. For the comparison, files are read without the filters of the repository.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::api::openchoreo::release::GitRef;
 use super::address::{self, AddressError, Allowed, PathError};
 use super::chain;
 
-/// The reason why there is no git reference to a file in a work tree.
+/// The reason why no git reference to a file in a work tree can be created.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum WorkTreeError {
@@ -110,7 +110,7 @@ fn inside(root: &Path, place: &Path) -> Option<String> {
     parts.map(|parts| parts.join("/"))
 }
 
-/// Checks that the file is tracked, and that all tracked files are equal to the last commit.
+/// Checks that git tracks the file, and that no tracked file differs from the last commit.
 fn clean(
     repository: &gix::Repository,
     root: &Path,
@@ -156,8 +156,8 @@ fn clean(
         }
         let relative = gix::path::from_bstr(name).map_err(|error| unreadable(chain(&error)))?;
         let on_disk = root.join(relative);
-        // The content of the file itself is always read. For the other files, unchanged metadata in the index
-        // of git is sufficient.
+        // A file whose size and mtime are as in git's index is not read. The file to reference is always read, to be
+        // safe.
         let noted = name != path.as_bytes() && is_as_noted(entry, &index, &on_disk);
         if !noted && !is_as_committed(entry, &on_disk).map_err(|error| unreadable(chain(&error)))? {
             return Err(changed(name));
@@ -169,7 +169,7 @@ fn clean(
     }
 }
 
-/// Returns whether the size and mtime of a file are equal to those in the index of git.
+/// Returns whether the size and mtime of a file on disk are the same as in git's index.
 fn is_as_noted(entry: &gix::index::Entry, index: &gix::index::File, on_disk: &Path) -> bool {
     let options = gix::index::entry::stat::Options::default();
     gix::index::fs::Metadata::from_path_no_follow(on_disk)
@@ -181,7 +181,7 @@ fn is_as_noted(entry: &gix::index::Entry, index: &gix::index::File, on_disk: &Pa
 
 fn is_as_committed(entry: &gix::index::Entry, on_disk: &Path) -> gix::Result<bool> {
     use gix::index::entry::{Flags, Mode};
-    // The state of submodules, and of files that a sparse work tree leaves out, is ignored.
+    // Submodules, and files that a sparse checkout left out, count as unchanged.
     if entry.mode == Mode::COMMIT || entry.flags.contains(Flags::SKIP_WORKTREE) {
         return Ok(true);
     }
@@ -197,7 +197,7 @@ fn is_as_committed(entry: &gix::index::Entry, on_disk: &Path) -> gix::Result<boo
     Ok(id == entry.id)
 }
 
-/// Returns the name of the remote of the current branch, or else `origin`, or else the only remote.
+/// Returns the name of the remote of the checked out branch, or else `origin`, or else the only remote.
 fn remote(repository: &gix::Repository, file: &Path) -> Result<String, WorkTreeError> {
     let names: Vec<String> = repository
         .remote_names()
@@ -244,7 +244,7 @@ fn address_of(
             file: file.to_owned(),
         })?;
     let mut text = url.to_bstring().to_string();
-    // Credentials in the address of a remote are private and must not be part of a release.
+    // Credentials are removed from the address of the remote, because they must not become part of a release.
     if let Some((scheme, rest)) = text.split_once("://")
         && scheme.starts_with("http")
         && let Some((authority, path)) = rest.split_once('/')
@@ -266,7 +266,7 @@ fn address_of(
     }
 }
 
-/// Returns whether a remote-tracking branch contains a commit.
+/// Returns whether a remote-tracking branch contains the commit, so that it was pushed.
 fn is_pushed(
     repository: &gix::Repository,
     remote: &str,

@@ -7,7 +7,7 @@ use super::super::value::Val;
 use super::super::{AccessQuery, CelError};
 use super::{Function, mismatch};
 
-/// The parts of a permission query that an expression can set.
+/// The part of a permission query that a function of the authorizer sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Field {
     Group,
@@ -16,8 +16,8 @@ pub(in super::super) enum Field {
     Path,
     Resource,
     Subresource,
-    /// A selector for a list or watch. It is ignored: the query without it needs a wider permission, so the
-    /// answer is never too generous.
+    /// A selector for a list or watch. This crate ignores it, which is safe: without it, the query asks for a wider
+    /// permission.
     Selector,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn check<'a>(
     else {
         return Err(mismatch("check", args));
     };
-    // The price is that of a network call, as in Kubernetes.
+    // A permission query costs as many steps as a network call, as in Kubernetes.
     evaluation.meter.step(10_000)?;
     let query = AccessQuery {
         verb: (**verb).to_owned(),

@@ -64,7 +64,8 @@ fn precision(clause: &str) -> Result<(Option<usize>, &str), CelError> {
     }
 }
 
-/// Formats an argument as the function `string()` does. The argument is not inside a list or map.
+/// Formats an item of the argument list as the function `string()` does. For values inside such an item, see
+/// [`show`].
 fn top(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelError> {
     match item {
         Val::Text(text) => {

@@ -9,9 +9,9 @@ use crate::CelError;
 use crate::meter::Meter;
 use crate::value::{Key, Val};
 
-/// Merges the second map into the first map. If both maps have a map at a key, the two inner maps are merged
-/// in the same way. A null in the second map removes the key; any other value replaces the value of the first
-/// map.
+/// Merges the second map into the first map. If both maps have a map at the same key, these two inner maps are merged
+/// in the same way. A null in the second map removes its key from the first map; any other value replaces the value
+/// of the first map.
 pub(super) fn merge<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, CelError> {
     match args {
         [base, over] if base.map_len().is_some() && over.map_len().is_some() => {
@@ -34,7 +34,7 @@ fn lay<'a>(base: &Val<'a>, over: &Val<'a>, meter: &mut Meter) -> Result<Val<'a>,
             Some(below) if below.map_len().is_some() && value.map_len().is_some() => {
                 lay(below, &value, meter)?
             }
-            // The merge into an empty map removes the keys of the new map whose value is null.
+            // The map is merged into an empty map, which removes its keys with the value null.
             _ if value.map_len().is_some() => lay(&Val::Map(Rc::default()), &value, meter)?,
             _ => value,
         };

@@ -24,21 +24,21 @@ pub(super) use pattern::Pattern;
 pub(super) use quantity::Quantity;
 pub(super) use time::show_span;
 
-/// A function that an expression calls. The compiler looks it up by its name in the source.
+/// A function that an expression can call. The compiler finds the function by its name in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
-    // Functions that take several types.
+    // The following functions take several types.
     Size,
     TypeOf,
     Dyn,
-    // Conversions.
+    // The following functions convert a value to another type.
     ToBool,
     ToBytes,
     ToDouble,
     ToInt,
     ToText,
     ToUint,
-    // Functions on texts; some of them also take lists.
+    // The following functions take strings; some of them also take lists.
     CharAt,
     Contains,
     EndsWith,
@@ -58,7 +58,7 @@ pub(super) enum Function {
     Substring,
     Trim,
     UpperAscii,
-    // Lists.
+    // The following functions take lists.
     Distinct,
     First,
     Flatten,
@@ -73,7 +73,7 @@ pub(super) enum Function {
     SetsContains,
     SetsEquivalent,
     SetsIntersects,
-    // Optionals.
+    // The following functions create or use optionals.
     HasValue,
     OptionalNone,
     OptionalOf,
@@ -81,7 +81,7 @@ pub(super) enum Function {
     Or,
     OrValue,
     OptionalValue,
-    // Numbers.
+    // The following functions take numbers.
     MathAbs,
     MathCeil,
     MathFloor,
@@ -90,14 +90,14 @@ pub(super) enum Function {
     MathRound,
     MathSign,
     MathTrunc,
-    // Encodings.
+    // The following functions encode or decode base64.
     Base64Decode,
     Base64Encode,
-    // Times.
+    // The following functions take timestamps or durations.
     Duration,
     Timestamp,
     Part(time::Part),
-    // Quantities.
+    // The following functions take quantities.
     IsQuantity,
     ToQuantity,
     QuantityIs(quantity::UnaryFunction),
@@ -106,10 +106,10 @@ pub(super) enum Function {
     QuantityCompare,
     QuantityIsGreater,
     QuantityIsLess,
-    // Templates.
+    // The following functions exist only in templates.
     Merge,
     Named(TextFunctionNamed),
-    // The authorizer.
+    // The following functions build a permission query or read its decision.
     Ask(access::Field),
     ServiceAccount,
     Check,
@@ -140,7 +140,7 @@ impl Function {
     }
 }
 
-/// Returns the static name of a CEL type; None if the type does not exist.
+/// Returns the name of a CEL type as a static text; None if CEL has no type of this name.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {
     [
         "bool",
@@ -158,8 +158,8 @@ pub(super) fn type_named(name: &str) -> Option<&'static str> {
     .find(|known| *known == name)
 }
 
-/// Finds a function by its name and its number of arguments without the receiver. `member` is true for a call
-/// in the form `x.name()`.
+/// Finds a function by its name and its number of arguments, not counting the receiver `x` of a call `x.name()`.
+/// `member` is true for a call with a receiver.
 pub(super) fn resolve(name: &str, member: bool, count: usize) -> Option<Function> {
     if member {
         return resolve_member(name, count);
@@ -277,7 +277,7 @@ pub(super) fn call<'a>(
     evaluation: &mut Evaluation<'a>,
     call: &'a Call,
 ) -> Result<Val<'a>, CelError> {
-    // `or` and `orValue` evaluate their argument only if the optional is empty.
+    // The argument of `or` and `orValue` is evaluated only if the optional is empty.
     if let (Function::Or | Function::OrValue, [of, other]) = (call.function, call.args.as_slice()) {
         return match evaluation.node(of)? {
             Val::Optional(None) => evaluation.node(other),

@@ -64,7 +64,8 @@ fn arithmetic<'a>(
         (Val::Uint(a), Val::Uint(b)) => uint(operator, *a, *b),
         (Val::Double(a), Val::Double(b)) => double(operator, *a, *b),
         (Val::Text(a), Val::Text(b)) if operator == Operator::Add => {
-            // The allocation is charged before it is made.
+            // The bytes of the new text are charged before they are allocated, so that a huge text cannot be
+            // allocated.
             meter.make(a.len() + b.len())?;
             Ok(Val::text([&**a, &**b].concat()))
         }
@@ -167,7 +168,7 @@ fn overflow() -> CelError {
     CelError::failed("integer overflow")
 }
 
-/// Calls a function of the math extension.
+/// Calls a function of CEL's math extension, such as `math.abs`.
 pub(super) fn math<'a>(
     function: Function,
     args: &[Val<'a>],

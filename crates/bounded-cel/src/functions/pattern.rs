@@ -1,5 +1,5 @@
-//! The functions that take regular expressions. A search takes linear time; its price grows with the size of
-//! the compiled pattern.
+//! The functions that take regular expressions. A search takes time linear in the text, and it costs more steps if
+//! the compiled pattern is larger.
 
 use regex::{Regex, RegexBuilder};
 
@@ -8,8 +8,8 @@ use super::super::meter::Meter;
 use super::super::value::Val;
 use super::{Function, mismatch};
 
-/// The size limits for a compiled pattern, in bytes. [`Pattern::new`] tries them in this order. A search with
-/// a larger pattern costs more steps.
+/// The size limits for a compiled pattern, in bytes. [`Pattern::new`] tries them in ascending order to find the size
+/// class of the pattern, because a search with a larger pattern costs more steps.
 const SIZES: [usize; 4] = [8 << 10, 32 << 10, 128 << 10, 512 << 10];
 
 #[derive(Debug, Clone)]
@@ -50,8 +50,8 @@ impl Pattern {
     }
 }
 
-/// Calls a function that takes a regular expression. `fixed` is the pattern that was compiled together with
-/// the expression.
+/// Calls a function that takes a regular expression. `fixed` is the pattern, if the compiler of the expression has
+/// compiled it; None if the pattern is only known now.
 pub(super) fn call<'a>(
     function: Function,
     fixed: Option<&Pattern>,
@@ -65,7 +65,7 @@ pub(super) fn call<'a>(
     let pattern = match fixed {
         Some(pattern) => pattern,
         None => {
-            // Compiling a short pattern takes tens of microseconds.
+            // The price of compiling a pattern at evaluation time: a short pattern takes tens of microseconds.
             meter.step(2000 + 50 * source.len() as u64)?;
             made = Pattern::new(source)?;
             &made
@@ -88,7 +88,7 @@ pub(super) fn call<'a>(
             let mut items = Vec::new();
             for found in pattern.regex.find_iter(text).take(most) {
                 meter.make(found.len() + std::mem::size_of::<Val<'_>>())?;
-                // Each match starts a new search, which has a price even if the match is short.
+                // Each match is charged, because the search after it has costs even if the match is short.
                 pattern.pay("", meter)?;
                 items.push(Val::text(found.as_str()));
             }

@@ -1,4 +1,4 @@
-//! The CEL functions for Kubernetes quantities. Amounts are integers of billionths.
+//! The CEL functions for Kubernetes quantities. The amount of a quantity is an integer number of billionths.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,10 +11,9 @@ use super::{Function, mismatch};
 
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Quantity {
-    /// The amount in billionths of the unit.
+    /// The amount of the quantity in billionths.
     amount: i128,
-    /// Whether the text of the quantity is an integer; Kubernetes does not accept `2000m` and `1.5Gi` as
-    /// integers.
+    /// Whether Kubernetes accepts the text of the quantity as an integer. It does not accept `2000m` and `1.5Gi`.
     is_integer: bool,
 }
 
@@ -39,7 +38,8 @@ impl Ord for Quantity {
 }
 
 impl Quantity {
-    /// Parses a quantity such as `100m`, `1.5Gi` or `2e3`; smaller fractions are rounded up to a billionth.
+    /// Parses a quantity such as `100m`, `1.5Gi` or `2e3`. A fraction smaller than a billionth is rounded up. None if
+    /// the text is not a quantity.
     fn parse(text: &str) -> Option<Self> {
         let parts = Parts::parse(text)?;
         Some(Self {

@@ -19,7 +19,7 @@ pub(super) fn call<'a>(
     }
     match (function, args) {
         (F::Contains, [Val::Text(text), Val::Text(part)]) => {
-            // The time of the search is linear in the lengths of both texts.
+            // The search for a part costs steps for the length of both texts, because its time grows with both.
             meter.scan(part.len())?;
             Ok(Val::Bool(text.contains(&**part)))
         }
@@ -88,8 +88,8 @@ fn place(at: i64, count: usize) -> Result<usize, CelError> {
         .ok_or_else(|| CelError::failed(format!("index out of range: {at}")))
 }
 
-/// Converts a position in characters to a byte offset. A position after the end gives the length of the text
-/// in bytes.
+/// Converts a position in characters to an offset in bytes. A position after the end of the text becomes the end of
+/// the text.
 fn byte_at(text: &str, at: usize) -> usize {
     text.char_indices()
         .nth(at)
@@ -111,7 +111,7 @@ fn substring<'a>(
     }
     let (start, end) = (byte_at(text, from), byte_at(text, to));
     match text {
-        // The part borrows from the borrowed text, so it costs no memory.
+        // The result needs no memory, because it borrows a part of the borrowed text.
         Text::Borrowed(text) => Ok(Val::Text(Text::Borrowed(
             text.get(start..end).unwrap_or_default(),
         ))),
@@ -139,7 +139,7 @@ fn last_index_of<'a>(
     meter.scan(part.len())?;
     let end = match from {
         None => text.len(),
-        // The match may begin at `from`, so the searched text must extend beyond `from`.
+        // `lastIndexOf` allows a match that begins at `from`, so the searched text ends where this match would end.
         Some(from) => {
             let start = byte_at(text, place(from, text.chars().count())?);
             let mut end = (start + part.len()).min(text.len());
@@ -163,7 +163,7 @@ fn replace<'a>(
     times: usize,
     meter: &mut Meter,
 ) -> Result<Val<'a>, CelError> {
-    // The size of the result is charged before the result is allocated.
+    // The bytes of the new text are charged before they are allocated, so that a huge text cannot be allocated.
     let found = match from.is_empty() {
         true => text.chars().count() + 1,
         false => text.matches(from).count(),

@@ -1,5 +1,5 @@
-//! The functions for timestamps and durations. Time zones are UTC or fixed offsets, so that the result of an
-//! expression does not depend on the machine's time zone files.
+//! The functions for timestamps and durations. Only UTC and fixed offsets are supported as time zones, so that a
+//! result does not depend on the time zone files of the machine.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
@@ -127,7 +127,7 @@ fn zone_named(name: &str) -> Result<TimeZone, CelError> {
         .ok_or_else(|| CelError::failed("a time zone is UTC or an offset here, as in +02:00"))
 }
 
-/// Formats a duration in seconds, as CEL does: `5400s`, `1.5s`.
+/// Formats a duration, given in nanoseconds, as a number of seconds: `5400s`, `1.5s`.
 pub(in super::super) fn show_span(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let nanos = nanos.unsigned_abs();

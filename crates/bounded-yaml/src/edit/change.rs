@@ -1,4 +1,4 @@
-//! Converts the difference of two values to edits of the text.
+//! Converts the difference of two values of a document to edits of its text.
 
 use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::ScalarStyle;
@@ -9,7 +9,7 @@ use super::text::{Edit, line_end, line_ending, line_start, next_line};
 use crate::json;
 use crate::write::{self, inline};
 
-/// The byte offset and the reason of a change that cannot be made in place.
+/// The byte offset of a change that the text does not allow, and the reason.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) at: usize,
@@ -35,9 +35,9 @@ pub(super) fn changes(
 
 pub(super) struct Writer<'t> {
     pub(super) text: &'t str,
-    /// Whether the text is JSON and must stay JSON.
+    /// Whether the text of the document is JSON and must stay JSON.
     pub(super) json: bool,
-    /// Whether the document indents the items of a list more than the key of the list.
+    /// Whether the items of a list in the document are indented more than the key of the list.
     indented_lists: bool,
     edits: Vec<Edit>,
 }
@@ -93,8 +93,7 @@ impl Writer<'_> {
         let written = match (style, new) {
             (ScalarStyle::Literal | ScalarStyle::Folded, Value::String(text)) => {
                 let lines: Vec<&str> = said.split('\n').collect();
-                // The parser reports the start of a block scalar either at its indicator (`|`, `>`) or at its
-                // text.
+                // The parser reports one of two starts for a block scalar: its indicator (`|` or `>`), or its text.
                 let line = match lines.as_slice() {
                     [line] => Some(line),
                     [head, line] if head.starts_with(['|', '>']) => Some(line),
@@ -189,7 +188,8 @@ impl Writer<'_> {
         let staying = entries.iter().rfind(|entry| new.contains_key(&entry.key));
         if let (Some(first), Some(last), false) = (entries.first(), staying, coming.is_empty()) {
             let line = line_start(self.text, first.key_start);
-            // After the dash of a list item, all keys must start in the column of the first key.
+            // The new keys get the column of the first key, because all keys of a map must start in the same column,
+            // also after the dash of a list item.
             let column = self.text.get(line..first.key_start).unwrap_or_default();
             let column = column.chars().count();
             for (key, value) in &coming {
@@ -200,7 +200,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes a value after a key that has no value in the text.
+    /// Writes `value` after a key whose value is empty in the text.
     fn fill(&mut self, entry: &Entry, value: &Value) -> Result<(), Refused> {
         let lines = self.block(&entry.key, value);
         let line = line_start(self.text, entry.key_start);

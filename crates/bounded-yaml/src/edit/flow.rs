@@ -1,5 +1,4 @@
-//! Edits flow maps (`{a: 1}`) and flow lists (`[1, 2]`). In a JSON text, all maps and lists are flow maps and
-//! flow lists.
+//! Edits flow maps (`{a: 1}`) and flow lists (`[1, 2]`). In a JSON text, all maps and lists have this form.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,8 +9,8 @@ use super::text::{line_ending, line_start};
 use crate::write::{inline, is_plain};
 
 impl Writer<'_> {
-    /// Removes the entries with the indexes `going` from a flow map or list, and adds the entries `coming` at
-    /// its end. `places` has the byte range of each entry.
+    /// Removes the entries with the indexes `going` from a flow map or list, and adds the entries `coming` at its
+    /// end. `places` contains the byte range of each existing entry.
     pub(super) fn flow(
         &mut self,
         node: &Node,
@@ -27,8 +26,8 @@ impl Writer<'_> {
             self.put(*start, end, written);
             return Ok(());
         }
-        // The removed entries after the last kept entry lose the comma before them, all others the comma
-        // after them.
+        // Each removed entry is removed together with a comma: the comma before it if no kept entry follows,
+        // otherwise the comma after it.
         let kept = (0..places.len()).rev().find(|at| !going.contains(at));
         for at in going.iter().filter(|at| Some(**at) < kept) {
             if let (Some((start, _)), Some((next, _))) = (places.get(*at), places.get(at + 1)) {
@@ -91,7 +90,7 @@ impl Writer<'_> {
         coming.iter().map(entry).collect()
     }
 
-    /// Returns the indentation of an entry that starts a line of a JSON text; None for all other entries.
+    /// Returns the indentation of an entry of a JSON text if the entry starts its line; otherwise None.
     fn own_line(&self, start: usize) -> Option<&str> {
         let before = self.text.get(line_start(self.text, start)..start)?;
         (self.json
@@ -101,8 +100,9 @@ impl Writer<'_> {
         .then_some(before)
     }
 
-    /// Returns the unit of indentation in a JSON text: the part of `indent`, the indentation of an entry,
-    /// beyond the indentation of the line on which its map or list begins. The default is two spaces.
+    /// Returns the text that a JSON text uses for one level of indentation. `indent` is the indentation of an entry;
+    /// the indentation of the line on which the entry's map or list begins is cut off from it. The default is two
+    /// spaces.
     fn unit<'i>(&self, node: &Node, indent: &'i str) -> &'i str {
         let line = self.text.get(line_start(self.text, node.start)..);
         let line = line.unwrap_or_default();
@@ -140,7 +140,7 @@ fn in_json(value: &Value) -> String {
     }
 }
 
-/// Formats a value as JSON on several lines.
+/// Formats a value as JSON on several lines, with `unit` as one level of indentation.
 pub(super) fn pretty(value: &Value, unit: &str) -> String {
     let mut out = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(unit.as_bytes());
@@ -182,6 +182,6 @@ fn flow_text(text: &str) -> String {
 }
 
 pub(super) fn quoted(text: &str) -> String {
-    // Every JSON string is also a valid YAML string.
+    // The text is written as a JSON string, because every JSON string is also a YAML string.
     Value::from(text).to_string()
 }

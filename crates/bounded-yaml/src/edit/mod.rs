@@ -1,12 +1,12 @@
 //! Changes the value of one document in a text, and keeps all other bytes.
 //!
-//! The module converts the difference between the current and the wanted value to a few edits at the offsets
-//! that the parser reports. Comments, order, quotes, anchors and line endings are kept. The module parses the
-//! new text again: the changed document must have exactly the wanted value, and all other documents must be
-//! unchanged. Otherwise the edit is refused. The module never formats a text again.
+//! The module compares the current with the wanted value, and converts the differences to a few edits at the byte
+//! offsets that the parser reports. So comments, order, quotes, anchors and line endings are kept. Then the module
+//! parses the new text: the changed document must have exactly the wanted value, and all other documents must be
+//! unchanged. Otherwise it refuses the edit.
 //!
-//! The crate yamlpatch is not used: it has another grammar than this module, so the two could disagree about
-//! the content of a file, and it supports only texts with one document and plain line feeds.
+//! The crate yamlpatch is not used, because its parser could read a text differently than this crate, and because it
+//! supports only texts with one document and plain line feeds.
 
 mod change;
 mod flow;
@@ -26,35 +26,35 @@ pub enum EditError {
     /// The text cannot be parsed.
     #[error(transparent)]
     Unreadable(#[from] YamlError),
-    /// The text has fewer documents.
+    /// The text has too few documents, so the requested document does not exist.
     #[error("{origin} has no document {document}")]
     NoDocument {
-        /// The name of the file or source, as given by the caller.
+        /// The name of the file or source of the text, as given by the caller.
         origin: String,
         /// The index of the requested document, counted from 0.
         document: usize,
     },
-    /// The change would also change other bytes of the text.
+    /// The change is not possible without changing other bytes of the text.
     #[error("{origin}:{line}: {why}; change it by hand")]
     NotSafe {
-        /// The name of the file or source, as given by the caller.
+        /// The name of the file or source of the text, as given by the caller.
         origin: String,
-        /// The number of the line, counted from 1.
+        /// The number of the line of the change, counted from 1.
         line: usize,
         /// The reason why the change is not possible.
         why: String,
     },
 }
 
-/// The lines on which the objects of a text begin.
+/// The positions of the objects in a text, to find the line on which an object begins.
 pub struct Outline {
     nodes: Vec<node::Node>,
-    /// The byte offsets of the line feeds.
+    /// The byte offsets of the line feeds in the text.
     newlines: Vec<usize>,
 }
 
 impl Outline {
-    /// Parses a text. `origin` is its name for error messages.
+    /// Parses a text. `origin` is the name of the text for error messages.
     pub fn read(origin: &str, text: &str) -> Result<Self, YamlError> {
         Ok(Self {
             nodes: node::documents(origin, text)?,
@@ -62,17 +62,17 @@ impl Outline {
         })
     }
 
-    /// Returns the number of the line, counted from 1, on which an item of a document begins. `at` is a path
-    /// of indexes, the outermost list first; each list is the value of a key `items`. An empty `at` means the
-    /// document itself. Returns None if the item does not exist.
+    /// Returns the number of the line, counted from 1, on which an object of a document begins; None if the object
+    /// does not exist. An empty `at` means the document itself. For an object in a Kubernetes list, `at` is the
+    /// object's index in the key `items`; for nested lists, `at` contains one index per list.
     pub fn line(&self, document: usize, at: &[usize]) -> Option<usize> {
         let start = self.nodes.get(document)?.item(at)?.start;
         Some(1 + self.newlines.partition_point(|newline| *newline < start))
     }
 }
 
-/// Changes the value of one document, and returns the new text. `document` counts from 0, in the order of
-/// [`documents`].
+/// Changes the value of one document to `wanted`, and returns the new text. `document` is the index of the document
+/// in the result of [`documents`].
 pub fn edit(
     origin: &str,
     text: &str,
@@ -116,8 +116,8 @@ pub fn edit(
     Ok(edited)
 }
 
-/// Removes one of several documents or JSON objects, and returns the new text; None if the text has no other
-/// document.
+/// Removes one of several documents or JSON objects from a text, and returns the new text; None if the text has only
+/// this document.
 pub fn remove(origin: &str, text: &str, document: usize) -> Result<Option<String>, EditError> {
     let before = documents(origin, text)?;
     if document >= before.len() {
@@ -152,7 +152,7 @@ pub fn remove(origin: &str, text: &str, document: usize) -> Result<Option<String
     }
 }
 
-/// Formats an object as the text of a new file, as JSON or YAML.
+/// Formats an object as the text of a new file: as JSON if `json` is true, otherwise as YAML.
 pub fn new_text(document: &Value, json: bool) -> String {
     match json {
         true => flow::pretty(document, "  ") + "\n",
@@ -165,8 +165,8 @@ pub fn is_json(text: &str) -> bool {
     json::is_json(text)
 }
 
-/// Appends a document to a text. Keeps the other documents, uses the line endings of the text, and adds JSON
-/// to a text of JSON objects.
+/// Appends a document to a text, and returns the new text. The new document is JSON if the text consists of JSON
+/// objects, and has the line endings of the text. The other documents are unchanged.
 pub fn append(origin: &str, text: &str, document: &Value) -> Result<String, EditError> {
     let values = |text: &str| -> Result<Vec<Value>, EditError> {
         let read = documents(origin, text)?.into_iter();

@@ -1,4 +1,4 @@
-//! Parses the nodes of a YAML text with their byte offsets.
+//! Parses a YAML text to nodes (maps, lists, scalars) with their byte offsets.
 
 use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, Span, StructureStyle};
 
@@ -6,13 +6,13 @@ use crate::json;
 use crate::read::place;
 use crate::{Limits, YamlError};
 
-/// A node of a document, with its range of bytes in the text.
+/// A map, list or scalar of a document, with its byte range in the text.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) what: What,
-    /// The offset at which the content starts, after an anchor or a tag.
+    /// The byte offset at which the node starts, after its anchor or tag.
     pub(super) start: usize,
-    /// The offset at which the content ends; for a block, the end of its last entry.
+    /// The byte offset at which the node ends; for a map or list in block style, the end of its last entry.
     pub(super) end: usize,
 }
 
@@ -28,15 +28,16 @@ pub(super) enum What {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) key: String,
-    /// The offsets at which the key starts and ends.
+    /// The byte offsets at which the key of the entry starts and ends.
     pub(super) key_start: usize,
     pub(super) key_end: usize,
     pub(super) value: Node,
 }
 
 impl Node {
-    /// Returns an item of nested lists. `at` is a path of indexes, the outermost list first; each list is the
-    /// value of a key `items`. An empty `at` returns the node itself.
+    /// Returns an object inside this node; None if it does not exist. An empty `at` means this node. For an object in
+    /// a Kubernetes list, `at` is the object's index in the key `items`; for nested lists, `at` contains one index
+    /// per list.
     pub(super) fn item(&self, at: &[usize]) -> Option<&Node> {
         let Some((first, rest)) = at.split_first() else {
             return Some(self);
@@ -51,14 +52,14 @@ impl Node {
         }
     }
 
-    /// Returns whether the text has no content for the node, which means null.
+    /// Returns whether the node has no text, which means the value null.
     pub(super) fn is_empty(&self) -> bool {
         matches!(self.what, What::Scalar(ScalarStyle::Plain)) && self.start == self.end
     }
 }
 
 impl Entry {
-    /// Returns the offset at which the entry ends.
+    /// Returns the byte offset at which the entry ends.
     pub(super) fn end(&self) -> usize {
         match self.value.is_empty() {
             true => self.key_end,
@@ -67,8 +68,8 @@ impl Entry {
     }
 }
 
-/// The key of the entry whose value comes next, with the offsets of the start and the end of the key; None if
-/// a key comes next.
+/// The key of a map entry whose value the parser reports next, with the byte offsets of the start and the end of the
+/// key; None if the parser reports a key next.
 type Key = Option<(String, usize, usize)>;
 
 enum Open {
@@ -112,7 +113,7 @@ pub(super) fn documents(origin: &str, text: &str) -> Result<Vec<Node>, YamlError
     Ok(nodes.found)
 }
 
-/// The parser's state: the open nodes, and the documents that are complete.
+/// The state of the parsing: the nodes that are not complete yet, and the complete documents.
 struct Nodes<'t> {
     text: &'t str,
     stack: Vec<Frame>,
@@ -175,7 +176,7 @@ impl Nodes<'_> {
         });
     }
 
-    /// Returns the place to store the next key; None if the next node is not a map key.
+    /// Returns where to store the next node as a key; None if the next node is not the key of a map entry.
     fn wanted_key(&mut self) -> Option<&mut Key> {
         match self.stack.last_mut() {
             Some(Frame {
@@ -233,14 +234,15 @@ fn bytes(span: &Span, mark: usize) -> (usize, usize) {
     (range.start + mark, range.end + mark)
 }
 
-/// Returns whether a document is empty: it contains only comments, `---` or null.
+/// Returns whether a document is empty, because it contains only comments, `---` or null.
 fn is_nothing(text: &str, node: &Node) -> bool {
     let plain = matches!(node.what, What::Scalar(ScalarStyle::Plain));
     let said = text.get(node.start..node.end).unwrap_or_default();
     plain && matches!(said, "" | "~" | "null" | "Null" | "NULL")
 }
 
-/// Returns the end of a block without the trailing blank space that the parser counts as part of the block.
+/// Returns the end of a map or list in block style, without the blank space after it, which the parser counts as a
+/// part of it.
 fn trimmed(text: &str, start: usize, end: usize) -> usize {
     let block = text.get(start..end).unwrap_or_default();
     start + block.trim_end_matches([' ', '\t', '\r', '\n']).len()

@@ -3,14 +3,14 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Edits the first document of a text: `change` changes its value.
+/// Changes the value of the first document of a text with `change`, and returns the edited text.
 fn edited(text: &str, change: impl FnOnce(&mut Value)) -> Result<String, EditError> {
     let mut wanted = documents("a.yaml", text).unwrap()[0].value.clone();
     change(&mut wanted);
     edit("a.yaml", text, 0, &wanted)
 }
 
-/// Returns the numbers of added and of removed lines.
+/// Returns the number of lines that were added, and of lines that were removed.
 fn changed_lines(before: &str, after: &str) -> (usize, usize) {
     let diff = similar::TextDiff::from_lines(before, after);
     let count = |tag| {
@@ -131,7 +131,7 @@ fn entries_come_and_go_as_lines() {
         let wanted = holds.clone();
         let edited = edited(before, |value| value["spec"]["holds"] = wanted).unwrap();
         assert_eq!(edited, after);
-        // The reverse edit restores the text.
+        // The reverse edit must restore the text, except in these cases.
         if before.contains("holds") || before.contains('{') {
             continue;
         }
@@ -280,7 +280,7 @@ fn tree() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// An edit either gives the text the wanted value or is refused.
+    /// An edit either returns a text with the wanted value, or fails.
     #[test]
     fn an_edit_says_what_is_wanted_or_is_refused(before in tree(), after in tree(), crlf: bool) {
         let (before, after) = (json!({"x": before, "k": 1}), json!({"x": after, "k": 1}));

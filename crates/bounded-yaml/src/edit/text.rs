@@ -56,7 +56,8 @@ pub(super) fn next_line(text: &str, at: usize) -> usize {
         .map_or(text.len(), |newline| at + newline + 1)
 }
 
-/// Returns the line ending before the offset `at`: `\n` or `\r\n`.
+/// Returns the line ending of the line before the offset `at`: `\n` or `\r\n`. If no line is before it, returns the
+/// line ending of the first line.
 pub(super) fn line_ending(text: &str, at: usize) -> &'static str {
     let before = text.get(..at).unwrap_or(text);
     let newline = before.rfind('\n').or_else(|| text.find('\n'));
@@ -69,7 +70,7 @@ pub(super) fn line_ending(text: &str, at: usize) -> &'static str {
 pub(super) fn without_document(text: &str, nodes: &[Node], document: usize) -> Option<String> {
     let node = nodes.get(document)?;
     let before = text.get(..node.start)?;
-    // The `---` before the document; the first document of a text may have none.
+    // The `---` before the document is removed too. The first document of a text may have none.
     let separator = before
         .match_indices("---")
         .map(|(at, _)| at)
@@ -96,8 +97,7 @@ pub(super) fn without_document(text: &str, nodes: &[Node], document: usize) -> O
     }
 }
 
-/// Removes a value from a stream of JSON values, together with the blank space between the value and the next
-/// line.
+/// Removes a value from a text with several JSON values, together with the blank space up to the next line.
 pub(super) fn without_value(text: &str, nodes: &[Node], document: usize) -> Option<String> {
     let node = nodes.get(document)?;
     let (before, after) = (text.get(..node.start)?, text.get(node.end..)?);

@@ -1,7 +1,7 @@
 //! Formats a quantity as the API server writes it: `1024Mi` becomes `1Gi`, `0.5` becomes `500m`.
 //!
-//! The Go library keeps the text of some quantities (`1500m`, `1e3`, but also `1.500`) and formats all others
-//! from their amounts. This module does the same. It does not change quantities beyond 10^29.
+//! The Go library keeps the text of some quantities (`1500m`, `1e3`, but also `1.500`) and formats all others anew
+//! from their amounts, and this module does the same. It does not change the text of amounts beyond 10^29.
 
 use super::{BINARY, DECIMAL, Format, ONE, Parts};
 
@@ -14,7 +14,7 @@ pub fn canonical(text: &str) -> Option<String> {
     }
     let nanos = parts.amount()?;
     let format = match parts.format {
-        // Go writes an amount below 1024, or an amount with a fraction, in the decimal format.
+        // Amounts below 1024 and amounts with a fraction are written in the decimal format, as in Go.
         Format::Binary if nanos.abs() < 1024 * ONE || nanos % ONE != 0 => Format::Decimal,
         format => format,
     };
@@ -26,8 +26,7 @@ pub fn canonical(text: &str) -> Option<String> {
     })
 }
 
-/// Returns whether Go keeps the text of the quantity. It keeps short texts that a quick check accepts as
-/// canonical.
+/// Returns whether Go keeps the text of the quantity, because it is short and a quick check accepts it as canonical.
 fn is_kept(parts: &Parts<'_>) -> bool {
     let digits = parts.digits();
     let length = i32::try_from(digits.len()).unwrap_or(i32::MAX);
@@ -54,8 +53,8 @@ fn binary(mut amount: i128) -> String {
     format!("{amount}{}", BINARY.get(power).unwrap_or(&""))
 }
 
-/// Formats an amount with an exponent that is a multiple of three. With `most`, writes the exponent as a
-/// suffix and limits it to `most`; without it, writes `e3`, `e6`, ...
+/// Formats an amount in billionths with an exponent that is a multiple of three. If `most` is set, writes the
+/// exponent as a suffix and limits it to `most`; otherwise writes `e3`, `e6`, ...
 fn decimal(nanos: i128, most: Option<i32>) -> String {
     let (mut amount, mut exponent) = (nanos, -9);
     while amount % 1000 == 0 && most.is_none_or(|most| exponent < most) {

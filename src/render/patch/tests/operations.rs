@@ -1,4 +1,4 @@
-//! Tests of the results and the errors of patch operations.
+//! Tests the results and the errors of patch operations.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn what_operations_do() {
     use PatchVerb::{Add, Merge, Replace};
     let c = "/spec/containers";
     for (verb, path, value, looked_at, expected) in [
-        // add: keys
+        // These operations add keys.
         (Add, "/spec/replicas", json!(3), "/spec/replicas", json!(3)),
         (
             Add,
@@ -92,7 +92,7 @@ fn what_operations_do() {
             "",
             json!({"kind": "Other"}),
         ),
-        // add: lists
+        // These operations add items to lists.
         (
             Add,
             "/spec/args/-",
@@ -130,7 +130,7 @@ fn what_operations_do() {
             json!([1]),
         ),
         (Add, "/spec/x/y/-", json!(1), "/spec/x", json!({"y": [1]})),
-        // add: through filters and wildcards
+        // These operations add values that filters and wildcards select.
         (
             Add,
             "/spec/containers/[?(@.name=='main')]/env/-",
@@ -215,7 +215,7 @@ fn what_operations_do() {
             "/spec/containers/0/x",
             json!(1),
         ),
-        // replace
+        // These operations replace values.
         (
             Replace,
             "/spec/replicas",
@@ -260,7 +260,7 @@ fn what_operations_do() {
             json!("z"),
         ),
         (Replace, "", json!({"a": 1}), "", json!({"a": 1})),
-        // merge
+        // These operations merge maps.
         (
             Merge,
             "/spec",

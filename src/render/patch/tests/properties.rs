@@ -1,4 +1,4 @@
-//! Properties that hold for every resource, path and value.
+//! Tests properties of patch operations with random resources, paths and values.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -68,8 +68,7 @@ fn any_path() -> impl Strategy<Value = Path> {
     })
 }
 
-/// Adds all paths to `out` at which a value can be added: a new key for each map, and all indices of each
-/// list.
+/// Adds to `out` all paths at which `add` can add a value: one new key for each map, and all indices of each list.
 fn additions(value: &Value, path: String, out: &mut Vec<String>) {
     match value {
         Value::Object(map) => {

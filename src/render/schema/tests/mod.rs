@@ -137,7 +137,7 @@ fn fitting_is_bounded() {
             .is_empty()
     );
 
-    // A large default is added to every item of a long list.
+    // This schema adds a large default to every item of a long list, so the limit for added defaults is exceeded.
     let schema = parse(
         &json!({"type": "object", "properties": {"a": {"type": "array", "items": {
             "type": "object", "properties": {"b": {"type": "string", "default": "x".repeat(100_000)}}
@@ -151,8 +151,8 @@ fn fitting_is_bounded() {
         found.errors
     );
 
-    // Many alternatives are tried for a long list. Reaching the step limit must not make an alternative
-    // match.
+    // These schemas try many alternatives for a long list, so the limit for steps is exceeded. The exceeded limit
+    // must not count as a matching alternative.
     let branches = vec![json!({"items": {"minimum": 5}}); 100];
     for keyword in ["anyOf", "oneOf", "allOf"] {
         let schema = parse(

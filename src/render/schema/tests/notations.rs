@@ -1,4 +1,4 @@
-//! Tests of the errors in schemas.
+//! Tests the errors in schemas, in both notations.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Properties that hold for every schema and every value.
+//! Tests properties of checks with random schemas and values.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn any_parameters() -> impl Strategy<Value = Object> {
     prop::collection::btree_map("[a-e]", any_json(), 0..5).prop_map(|map| map.into_iter().collect())
 }
 
-/// Returns texts of the shorthand that are often valid.
+/// Returns texts of the shorthand. Many of them are valid.
 fn any_text() -> impl Strategy<Value = String> {
     let scalar = prop_oneof![
         (
@@ -71,7 +71,7 @@ fn any_shorthand() -> impl Strategy<Value = Object> {
     .prop_map(object)
 }
 
-/// Returns schemas that are often invalid.
+/// Returns OpenAPI schemas. Many of them are invalid.
 fn any_openapi() -> impl Strategy<Value = Value> {
     let keyword = prop_oneof![
         prop_oneof![
@@ -116,7 +116,7 @@ fn any_openapi() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Checks that a second check changes nothing and removes nothing.
+/// Checks parameters twice, and asserts that the second check changes nothing.
 fn check_idempotence(schema: &Schema, value: Object) -> Result<(), TestCaseError> {
     let once = schema.fit(value);
     let twice = schema.fit(once.value.clone());
@@ -145,7 +145,7 @@ proptest! {
         if requires_nothing(&schema.root) {
             prop_assert!(found.errors.is_empty(), "{:?}", found.errors);
         }
-        // The only possible error is a missing required parameter at the outermost level.
+        // The only possible error is that a required parameter is missing at the outermost level.
         for error in &found.errors {
             prop_assert!(error.message.starts_with("is missing"), "{}", error);
             prop_assert!(schema.root.required.contains(&error.path), "{}", error);

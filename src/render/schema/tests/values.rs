@@ -1,10 +1,10 @@
-//! Tests of the values and the errors that a check of parameters returns.
+//! Tests the values and the errors that checking parameters returns.
 
 use serde_json::{Value, json};
 
 use super::{lines, object, parse};
 
-/// Checks parameters without errors and warnings, and returns the result.
+/// Checks a value with a schema, and returns the result. The check must report no errors and no warnings.
 fn fitted(schema: &Value, value: Value) -> Value {
     let fitted = parse(schema).fit(object(value));
     assert!(fitted.errors.is_empty(), "{schema}: {:?}", fitted.errors);
@@ -15,7 +15,7 @@ fn fitted(schema: &Value, value: Value) -> Value {
 #[test]
 fn what_values_become() {
     for (schema, given, expected) in [
-        // the examples of the specification
+        // These examples are in the specification.
         (
             json!({"replicas": "integer | default=1 minimum=0"}),
             json!({}),
@@ -47,7 +47,7 @@ fn what_values_become() {
             json!({"notes": {"a.b": "c"}}),
             json!({"notes": {"a.b": "c"}}),
         ),
-        // a value has the type of its parameter
+        // In these examples, a value gets the type of its parameter.
         (
             json!({"a": "string | default=5"}),
             json!({}),
@@ -169,7 +169,7 @@ fn what_values_become() {
             json!({}),
             json!({"a": null}),
         ),
-        // whole numbers and nulls
+        // These examples contain whole numbers and nulls.
         (json!({"a": "integer"}), json!({"a": 1.0}), json!({"a": 1})),
         (
             json!({"a": "[]integer"}),
@@ -203,7 +203,7 @@ fn what_values_become() {
             json!({"a": [1, "b", {"c": null}]}),
             json!({"a": [1, "b", {"c": null}]}),
         ),
-        // nested types
+        // These examples contain nested lists and maps.
         (
             json!({"a": "[]map<integer>"}),
             json!({"a": [{"x": 1.0}, {}]}),
@@ -219,7 +219,7 @@ fn what_values_become() {
             json!({"a": [[{"x": {"y": null}}]]}),
             json!({"a": [[{"x": {}}]]}),
         ),
-        // nested objects
+        // These examples contain nested objects.
         (
             json!({"auto": {"enabled": "boolean | default=false", "max": "integer"}}),
             json!({}),
@@ -266,19 +266,19 @@ fn what_values_become() {
             json!({}),
             json!({}),
         ),
-        // attributes that only document
+        // In these examples, attributes only document the parameter.
         (
             json!({"a": "integer | title=x description='a b' example=3 default=1"}),
             json!({}),
             json!({"a": 1}),
         ),
-        // names that look like keywords
+        // In these examples, parameters have names that look like OpenAPI keywords.
         (
             json!({"type": "string | default=x", "properties": {"a": "integer | default=1"}}),
             json!({}),
             json!({"type": "x", "properties": {"a": 1}}),
         ),
-        // OpenAPI
+        // These schemas are in OpenAPI.
         (
             json!({"type": "object", "properties": {"replicas": {"type": "integer", "default": 1}}}),
             json!({}),
@@ -445,7 +445,7 @@ fn what_does_not_fit() {
             json!({"a": "pro\u{202e}d"}),
             vec!["a: \"pro\u{fffd}d\" is a string; expected an integer"],
         ),
-        // required
+        // In these examples, a required parameter is missing.
         (
             json!({"a": "integer | required=true"}),
             json!({}),
@@ -461,7 +461,7 @@ fn what_does_not_fit() {
             json!({"tls": {}}),
             vec!["tls.secret: is missing; expected a string"],
         ),
-        // limits
+        // In these examples, a value exceeds a limit.
         (
             json!({"a": "integer | minimum=1 maximum=3"}),
             json!({"a": 0}),
@@ -580,7 +580,7 @@ fn what_does_not_fit() {
                 "b: 1 is an integer; expected true or false",
             ],
         ),
-        // OpenAPI
+        // These schemas are in OpenAPI.
         (
             openapi(json!({"x-kubernetes-int-or-string": true})),
             json!({"a": true}),
