@@ -14,7 +14,7 @@ use crate::connect::kinds;
 use crate::engine::subject::command::Actions;
 use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, field};
 
-/// Deployments.
+/// The apps/v1 Deployment as a kind of subject.
 pub static DEPLOYMENT: Kind = Kind {
     numbering: numbering(&[TEMPLATE, PAUSED]),
     ..workload(DEPLOYMENT_KIND, &["deploy", "deployment"], || {
@@ -22,12 +22,12 @@ pub static DEPLOYMENT: Kind = Kind {
     })
 };
 
-/// The apps/v1 StatefulSet.
+/// The apps/v1 StatefulSet as a kind of subject.
 pub static STATEFUL_SET: Kind = workload("StatefulSet", &["sts", "statefulset"], || {
     kinds::kind::<StatefulSet>()
 });
 
-/// The apps/v1 DaemonSet.
+/// The apps/v1 DaemonSet as a kind of subject.
 pub static DAEMON_SET: Kind = workload("DaemonSet", &["ds", "daemonset"], || {
     kinds::kind::<DaemonSet>()
 });
