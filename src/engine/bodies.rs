@@ -1,8 +1,8 @@
-//! A cache of object bodies. The read model keeps objects without their specs; a body is the spec of such an
-//! object. The cache fetches each body once and keeps it compressed, within a budget of bytes.
+//! A cache of object bodies. The read model keeps objects without their specs; a body is the spec of such an object.
+//! The cache fetches each body once, and keeps it compressed within a budget of bytes.
 //!
-//! The cache keeps only kinds whose spec never changes, so a body is never stale: a changed spec means
-//! another object with another uid. The cache keeps no labels and annotations, because these do change.
+//! The cache keeps only kinds whose spec never changes, so a body in the cache is never out of date. If another
+//! object gets the same name, it has another uid. Labels and annotations can change, so the cache does not keep them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -30,7 +30,7 @@ pub enum BodyError {
     /// The caller asked for a uid, but an object with another uid has this name now.
     #[error("{kind} {name} was deleted and created again")]
     Replaced { kind: String, name: String },
-    /// The spec cannot be compressed or parsed.
+    /// The cached spec of the object cannot be compressed or parsed.
     #[error("cannot read {kind} {name}: {why}")]
     Broken {
         kind: String,
@@ -43,7 +43,7 @@ pub enum BodyError {
     Target(#[from] kube::Error),
 }
 
-/// Identifies the body of one object.
+/// The key of a body in the cache: it identifies one object by its uid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     kind: String,
@@ -63,7 +63,8 @@ pub struct Bodies {
 struct Shelf {
     budget: usize,
     used: usize,
-    /// Counts the lookups. The value at the last use of a body orders the bodies for LRU eviction.
+    /// The number of lookups so far. Each body keeps the number of its last lookup, so the cache can drop the least
+    /// recently used body.
     uses: u64,
     kept: HashMap<Key, (u64, Arc<[u8]>)>,
     by_use: BTreeMap<u64, Key>,
@@ -93,8 +94,8 @@ impl Bodies {
         self.shelf().used
     }
 
-    /// Returns the spec of an object: from the cache, or else from the server. If `uid` is None, first asks
-    /// the server which uid the object of this name has.
+    /// Returns the spec of an object from the cache, or else from the server. If `uid` is None, the function first
+    /// asks the server for the uid of the object with this name.
     pub async fn spec<K>(
         &self,
         client: &Client,
@@ -134,8 +135,8 @@ impl Bodies {
         })
     }
 
-    /// Adds the spec of a planned object that the server has not created yet. The cache stores it with an
-    /// empty uid.
+    /// Adds the spec of a planned object to the cache. The object does not exist on the server yet, so its uid is
+    /// empty in the cache.
     pub fn suppose<K>(&self, namespace: &str, object: &K)
     where
         K: Resource<DynamicType = ()> + HasSpec,
@@ -204,8 +205,8 @@ impl Shelf {
         shared
     }
 
-    /// Ends a fetch and adds its body to the cache. If several callers waited for the fetch, only the first
-    /// call does something.
+    /// Ends a fetch and adds the fetched body to the cache. Each caller that waited for the fetch calls this; all
+    /// calls except the first do nothing.
     fn finish(&mut self, key: &Key, answer: &Answer) {
         if self.underway.remove(key).is_some()
             && let Ok(bytes) = answer
@@ -338,7 +339,7 @@ mod tests {
                 bodies.packed(&key("a"), fetch).await
             }
         };
-        // If the first caller is dropped, the others still get the answer.
+        // If the caller that started the fetch is dropped, the other callers still get the answer.
         let first = ask(bodies.clone());
         let mut first = Box::pin(first);
         assert!(first.as_mut().now_or_never().is_none());
@@ -387,7 +388,7 @@ mod tests {
             asked in proptest::collection::vec((0u8..12, 0usize..30), 0..60),
         ) {
             let bodies = Bodies::new(budget);
-            // The spec of an object never changes, so its compressed size never changes.
+            // A body never changes, so its compressed size is the same at each fetch.
             let mut sizes: HashMap<u8, usize> = HashMap::new();
             let mut recent: Vec<u8> = Vec::new();
             for (name, size) in asked {
@@ -401,7 +402,7 @@ mod tests {
                 };
                 let answer = bodies.packed(&key, fetch).now_or_never();
                 prop_assert_eq!(answer.unwrap().unwrap().to_vec(), vec![name; size]);
-                // The cache must contain the most recently used bodies, as many as fit into the budget.
+                // The cache must contain the most recently used bodies, as many as its budget allows.
                 let was_kept = recent.contains(&name);
                 prop_assert_eq!(fetched.load(Ordering::Relaxed), usize::from(!was_kept));
                 recent.retain(|other| *other != name);

@@ -1,11 +1,10 @@
-//! Claims protect an object from gc while a writer starts to refer to it. The writer claims the object before
-//! it writes the reference; gc writes the object before it deletes it. So no race leaves a reference to a
-//! deleted object.
+//! Claims protect an object, such as a release, from gc. A writer claims the object before it writes a reference to
+//! the object. Gc writes to the object before it deletes the object. So a race never leaves a reference to a deleted
+//! object.
 //!
-//! A claim is one merge patch that names the object's uid. It sets a label, and an annotation with the
-//! operation and the time; a policy forbids the deletion of an object with this label. A claim fails if the
-//! object is marked bad or is being deleted. A repeated claim does no harm, so a request without an answer is
-//! sent again.
+//! A claim is a merge patch that sets a label, and an annotation with the operation and the time. An admission policy
+//! forbids the deletion of an object with this label. A claim fails if the object is marked bad or is being deleted.
+//! If the server does not answer, the claim is sent again, because a second claim changes nothing.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -20,8 +19,8 @@ use crate::api::labels;
 use crate::api::openchoreo::release::{Claim, Verdict};
 use crate::connect::explain;
 
-/// The age at which a claim must be placed again before the subject is written. Gc waits twice as long after
-/// a claim.
+/// A claim that is older than this must be placed again before the subject is written. Gc respects a claim for twice
+/// this time.
 const LASTS: SignedDuration = SignedDuration::from_mins(5);
 
 /// The reason why a claim failed.
@@ -34,20 +33,20 @@ pub enum ClaimError {
     Bad(String),
     #[error("{0} is being deleted, so nothing was changed; choose another release")]
     Deleting(String),
-    /// A request to the server failed.
+    /// A request to the server failed when the claim was placed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
 
-/// An object to claim.
+/// An object that an operation claims, to protect it from gc.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimOn {
     /// The kind of the object.
     pub resource: ApiResource,
-    /// The word for this kind in messages, such as `release`.
+    /// The word for the kind of the claimed object in messages, such as `release`.
     pub word: &'static str,
     pub key: Key,
-    /// The uid of the object; None claims the object that has the name now.
+    /// The uid of the object to claim. None claims the object that has the name now.
     pub uid: Option<String>,
 }
 
@@ -60,7 +59,8 @@ pub struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    /// Claims `objects`, one after the other, with the time `now`. Stops at the first error.
+    /// Claims the objects of one operation, one after the other, and stops at the first error. `now` becomes the time
+    /// of the claims.
     pub async fn place(
         client: &'a Client,
         operation: &'a str,
@@ -77,7 +77,7 @@ impl<'a> Claims<'a> {
         Ok(claims)
     }
 
-    /// Places the claims again if they are older than five minutes.
+    /// Places all claims again if they are older than five minutes; otherwise does nothing.
     pub async fn renew(&mut self, now: Timestamp) -> Result<(), ClaimError> {
         if now.duration_since(self.placed) > LASTS {
             self.placed = now;
@@ -131,8 +131,8 @@ async fn place(client: &Client, claim: &Claim, object: &ClaimOn) -> Result<(), C
                 None => Ok(()),
             }
         }
-        // The server answers with a conflict (409 or 422) if the object has another uid: a patch cannot
-        // change a uid.
+        // The patch contains the uid. If another object has the name now, the server answers with 409 or 422, because
+        // a patch cannot change a uid.
         Err(kube::Error::Api(status)) if status.code == 404 => Err(ClaimError::Gone(name)),
         Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422) => {
             let found = repeat(|| api.get_metadata_opt(&key.name)).await?;

@@ -1,4 +1,4 @@
-//! The two sides of a comparison, and the comparison of two revisions of a subject.
+//! The two sides of a comparison for the diff. Also builds the sides for two revisions of a subject.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,25 +9,25 @@ use super::subject::command::Content;
 /// One side of a comparison.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// The title of the side for the user, for example the subject with its revision.
+    /// The title of this side for the user, for example `cart in staging, revision 4`.
     pub what: String,
     pub objects: Vec<Value>,
-    /// The time at which bowline read the objects.
+    /// The time at which bowline read the objects of this side.
     pub read: Timestamp,
 }
 
 #[derive(Clone, Debug)]
 pub struct Sides {
-    /// The older or left side.
+    /// The older side of the comparison, shown on the left.
     pub before: Side,
-    /// The newer or right side.
+    /// The newer side of the comparison, shown on the right.
     pub after: Side,
-    /// Whether `after` contains live objects, in which the server has filled in defaults.
+    /// Whether `after` contains live objects. The server has filled in defaults there, which the diff hides.
     pub is_live: bool,
 }
 
-/// Compares revision `from` with revision `to`. By default, `to` is the current revision and `from` the
-/// revision before `to`.
+/// Returns revision `from` and revision `to` of a subject as the two sides of a comparison. If `to` is None, it is
+/// the current revision. If `from` is None, it is the known revision before `to`.
 pub fn revisions(
     found: &Revisions<Content>,
     (from, to): (Option<i64>, Option<i64>),

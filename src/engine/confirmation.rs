@@ -1,14 +1,14 @@
-//! The confirmation of an action: the higher the risk, the more the user has to type.
+//! The input by which a user confirms an action: the higher the risk of the action, the more the user has to type.
 //!
-//! In a first environment of the pipeline, one key confirms. In any other environment, the user must also
-//! have seen the diff. For production, the user types the name of the environment, and for several subjects
-//! also their number. Text after these words is the reason. This module does not print or wait: the front
-//! ends show the plan, ask the user and pass the answer to this module.
+//! In a first environment of the pipeline, one key confirms. In any other environment, the user must also have seen
+//! the diff. In production, the user types the name of the environment, and for several subjects also their number.
+//! Any text after these words is the reason. This module does not print or wait: the front ends ask the user and pass
+//! the answer to it.
 
 use super::plan::Plan;
 use super::world::World;
 
-/// The word that confirms a plan on the command line; in the terminal UI the user presses a key instead.
+/// The word that the user types on the command line where the terminal UI asks for one key.
 const KEY: &str = "y";
 
 /// The input that a user must give before bowline applies an action.
@@ -16,22 +16,21 @@ const KEY: &str = "y";
 pub struct Confirmation {
     /// The words that the user must type, in this order.
     pub words: Vec<String>,
-    /// If the last word is a number: the noun for the counted objects, such as `components`. None if no word
-    /// is a number.
+    /// The noun for the objects that the last word counts, such as `components`. None if the last word is no number.
     pub counts: Option<&'static str>,
-    /// Whether the user may or must type a reason after the words.
+    /// Whether the user may or must type a reason after the confirming words.
     pub reason: Reason,
-    /// Whether the user must have seen the diff first.
+    /// Whether the user must have seen the diff of the action before the confirmation.
     pub shown: bool,
-    /// The effect of the action, such as `the deletion of 3 objects`. If it is set, the action is refused
-    /// when there is no terminal to ask on and no flag that confirms.
+    /// The effect of a risky action, such as `the deletion of 3 objects`. If it is set, the action needs an answer on
+    /// a terminal or a confirming flag. None for an action that needs neither.
     pub risk: Option<String>,
 }
 
-/// Whether the user may or must type a reason.
+/// Whether the user may or must type a reason for the action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reason {
-    /// The action records no reason, so any text after the words is refused.
+    /// The action records no reason, so bowline refuses text after the confirming words.
     Unrecorded,
     #[default]
     Optional,
@@ -45,21 +44,20 @@ pub enum Answer<'a> {
     Given {
         /// The text that the user typed; empty if the user pressed a key.
         typed: &'a str,
-        /// Whether the user has seen the diff.
+        /// Whether the user has seen the diff of the action.
         shown: bool,
     },
     /// A flag on the command line confirms the action in advance.
     Flag,
-    /// No terminal to ask on, and no flag that confirms.
+    /// The user was not asked, because there is no terminal, and no flag confirms the action.
     Absent,
 }
 
-/// A valid answer.
+/// An answer that confirms the action, with the reason that the user gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
     pub reason: Option<String>,
-    /// Whether the user answered on a terminal, not by a flag. On a protected context, only an answer on a
-    /// terminal allows the write.
+    /// Whether the user answered on a terminal. False if a flag confirmed: a protected context accepts no flag.
     pub answered: bool,
 }
 
@@ -70,7 +68,7 @@ pub enum NotConfirmed {
     #[error("{}", wrong_word(.wanted, .typed))]
     Word {
         wanted: String,
-        /// The word that the user typed; empty if the user typed none.
+        /// The word that the user typed instead of `wanted`; empty if the user typed none.
         typed: String,
     },
     /// The user typed a wrong number or no number.
@@ -79,26 +77,25 @@ pub enum NotConfirmed {
         /// The noun for the counted objects, such as `components`.
         counted: &'static str,
         wanted: String,
-        /// Whether the number comes after a name.
+        /// Whether the user must type the number after the name of an environment.
         after_name: bool,
     },
-    /// The reason is missing.
+    /// The action requires a reason, and the user typed none.
     #[error("{}", match .after {
         None => "Type a reason".to_owned(),
         Some(after) => format!("Add a reason after the {after}"),
     })]
     Reason {
-        /// `name` or `number`: the kind of the last word that the user must type. None if the user types only
-        /// the reason.
+        /// What the user must type before the reason: `name` or `number`. None if the user types only the reason.
         after: Option<&'static str>,
     },
-    /// The user has not seen the diff.
+    /// The user must first see the diff of the action.
     #[error("the changes were not on the screen yet")]
     NotShown,
-    /// The action needs an answer on a terminal or a flag, and has neither.
+    /// The action is risky, but there was no terminal to ask on, and no flag confirmed the action.
     #[error("nothing was changed: {risk} needs a confirmation and there is no terminal")]
     Unasked {
-        /// The effect of the action, such as `the deletion of 3 objects`.
+        /// The effect of the action that needs the confirmation, such as `the deletion of 3 objects`.
         risk: String,
     },
 }
@@ -111,7 +108,7 @@ fn wrong_word(wanted: &str, typed: &str) -> String {
 }
 
 impl Confirmation {
-    /// Returns the confirmation that a plan needs. It depends on the environments of the changes.
+    /// Returns the confirmation that a plan needs, which depends on the environments that the plan changes.
     pub fn of_plan(plan: &Plan, world: &World) -> Self {
         let is_first = |environment: &str, namespace: &str| {
             let pipeline = world.pipeline(namespace);
@@ -134,8 +131,8 @@ impl Confirmation {
         confirmation
     }
 
-    /// Returns the confirmation of an action on these production environments: the user types all their
-    /// names. If there are none, one key confirms.
+    /// Returns the confirmation of an action on these production environments: the user types the names of all of
+    /// them. If there are no environments, one key confirms.
     pub fn of_production<'e>(environments: impl IntoIterator<Item = &'e str>) -> Self {
         let mut words: Vec<String> = Vec::new();
         for environment in environments {
@@ -162,16 +159,16 @@ impl Confirmation {
         }
     }
 
-    /// Adapts the confirmation to a protected context, where only typed input allows a write. If one key
-    /// would confirm, the user types the name of the context instead.
+    /// Adapts the confirmation to a protected context, where the user must type a word. If one key would be enough,
+    /// the user types the name of the context instead.
     pub fn on_protected(&mut self, context: &str) {
         if self.words.is_empty() {
             self.words.push(context.to_owned());
         }
     }
 
-    /// Adapts the confirmation to a front end that reads lines: where one key would confirm, the user types
-    /// `y`.
+    /// Adapts the confirmation to the command line, where the user types a line. If one key would be enough, the user
+    /// types `y` instead.
     pub fn on_a_line(mut self) -> Self {
         if self.words.is_empty() {
             self.words.push(KEY.to_owned());
@@ -188,7 +185,7 @@ impl Confirmation {
         self.words.is_empty() && !self.needs_reason()
     }
 
-    /// Returns the input that the user must type, such as `production and why`; empty if one key confirms.
+    /// Returns the input that the user must type as text, such as `production and why`; empty if one key confirms.
     pub fn wanted(&self) -> String {
         match (self.words.as_slice(), self.needs_reason()) {
             ([], false) => String::new(),
@@ -198,7 +195,7 @@ impl Confirmation {
         }
     }
 
-    /// Returns the request to the user, such as `type production`; empty if one key confirms.
+    /// Returns the text that asks the user for the input, such as `type production`; empty if one key confirms.
     pub fn prompt(&self) -> String {
         match self.is_key() {
             true => String::new(),
@@ -206,8 +203,8 @@ impl Confirmation {
         }
     }
 
-    /// Returns the request to the user. If one key confirms, returns `type why`, because the user may add a
-    /// reason.
+    /// Returns the text that asks the user for the input. If one key confirms, it is `type why`, because the user may
+    /// still type a reason.
     pub fn prompt_or_why(&self) -> String {
         match self.is_key() {
             true => "type why".to_owned(),
@@ -215,8 +212,8 @@ impl Confirmation {
         }
     }
 
-    /// Reads the text that the user typed. Returns the reason, or an error that names the missing or wrong
-    /// input.
+    /// Reads the text that the user typed. Returns the reason in it; None if there is no reason. The error names the
+    /// missing or wrong input.
     pub fn read(&self, typed: &str) -> Result<Option<String>, NotConfirmed> {
         let mut rest = typed.trim();
         for (at, word) in self.words.iter().enumerate() {
@@ -257,7 +254,7 @@ impl Confirmation {
         }
     }
 
-    /// Checks an answer, and returns the reason and whether the user answered on a terminal.
+    /// Checks the answer of a user. Returns the reason, and whether the user answered on a terminal.
     pub fn check(&self, answer: Answer<'_>) -> Result<Accepted, NotConfirmed> {
         match answer {
             Answer::Given { shown: false, .. } if self.shown => Err(NotConfirmed::NotShown),

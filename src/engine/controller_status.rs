@@ -1,8 +1,8 @@
-//! Finds out whether a controller runs. Without a controller, the health in the status of objects may be out
-//! of date.
+//! Finds out whether a controller runs for the target. Without a controller, the health in the status of objects may
+//! be out of date.
 //!
-//! In a cluster, a running controller renews a Lease. For an embedded store, it holds a lock on a file; the
-//! operating system releases the lock when the process ends.
+//! In a cluster, a running controller renews a Lease. For an embedded store, a running controller locks a file. The
+//! operating system unlocks the file when the process ends.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::connect::{Connection, Target};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControllerStatus {
     Runs,
-    /// No controller runs. Contains the reason.
+    /// No controller runs for the target. Contains the reason, as text for the user.
     Absent(String),
-    /// The server denies the user the Lease, so bowline does not know whether a controller runs.
+    /// The server does not let the user read the Lease, so bowline cannot find out whether a controller runs.
     Unknown,
 }
 
-/// Returns whether a controller runs for the target of a connection. `now` is the time of the server's clock.
+/// Returns whether a controller runs for the target of a connection. `now` is the current time by the server's clock.
 pub async fn controller(
     connection: &Connection,
     now: Timestamp,
@@ -69,7 +69,7 @@ fn of_lease(lease: &LeaseSpec, now: Timestamp) -> ControllerStatus {
     }
 }
 
-/// Returns the file that the controllers of an embedded store lock.
+/// Returns the path of the lock file for the controllers of an embedded store.
 pub fn lock_file(store: &Path) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push("-controllers");
@@ -124,8 +124,8 @@ mod tests {
     fn a_controller_runs_while_a_process_holds_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("store.db");
-        // The message suggests no command: a command without the store would start controllers on
-        // the cluster of the kubeconfig.
+        // The message suggests no command. `bowline controller` without the store would start controllers for the
+        // cluster of the kubeconfig.
         assert_eq!(
             beside(&store),
             ControllerStatus::Absent("no process runs the controllers of this store".to_owned())

@@ -1,7 +1,7 @@
-//! Reads live objects from a data plane.
+//! Reads live objects from a data plane. This module writes nothing.
 //!
-//! This module writes nothing. If an object cannot be read, the result is an error, never an absent object: a
-//! cluster that does not answer must not look empty.
+//! If an object cannot be read, the result is an error and not an absent object, because a cluster that does not
+//! answer must not look empty.
 
 use std::collections::HashMap;
 
@@ -14,15 +14,15 @@ use serde_json::Value;
 
 use super::diff::Identity;
 
-/// The largest number of concurrent requests.
+/// The largest number of concurrent requests to a data plane.
 const AT_ONCE: usize = 8;
 
-/// The result of a read.
+/// The result of reading live objects from a data plane.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// The objects that exist.
+    /// The requested objects that exist on the data plane.
     pub objects: Vec<Value>,
-    /// The kinds that the data plane does not have.
+    /// The requested kinds that the data plane does not have.
     pub unknown: Vec<String>,
 }
 
@@ -33,8 +33,8 @@ pub struct LiveError {
     pub error: kube::Error,
 }
 
-/// Reads the live objects with the kinds, namespaces and names of `named`. Skips objects that do not exist
-/// and objects without a valid name.
+/// Reads the live objects with the kinds, namespaces and names of the objects in `named`. The result leaves out
+/// objects that do not exist or whose name is not valid.
 pub async fn live(client: &Client, named: &[Value]) -> Result<Live, LiveError> {
     let mut live = Live::default();
     let mut kinds: HashMap<GroupVersionKind, Option<(ApiResource, Scope)>> = HashMap::new();
@@ -67,7 +67,7 @@ pub async fn live(client: &Client, named: &[Value]) -> Result<Live, LiveError> {
     Ok(live)
 }
 
-/// Reads the live object with the name and the namespace of `object`; None if it does not exist.
+/// Reads the live object that has the name and the namespace of `object`; None if it does not exist.
 fn read(
     client: &Client,
     object: &Value,
@@ -99,19 +99,19 @@ fn kind(object: &Value) -> Option<GroupVersionKind> {
     Some(GroupVersionKind::gvk(group, version, kind))
 }
 
-/// Returns whether a name can be part of the URL path of a request.
+/// Returns whether a name is valid in the URL path of a request.
 pub fn fits(name: &str) -> bool {
     let is_fit = |c: char| c.is_ascii_graphic() && !"/%?#".contains(c);
     !name.is_empty() && name != "." && name != ".." && name.chars().all(is_fit)
 }
 
-/// Returns whether the name and the namespace of an object can be part of the URL path of a request.
+/// Returns whether the name and the namespace of an object are valid in the URL path of a request.
 fn is_named(object: &Value) -> bool {
     let said = |at: &str| object.pointer(at).and_then(Value::as_str);
     said("/metadata/name").is_some_and(fits) && said("/metadata/namespace").is_none_or(fits)
 }
 
-/// Finds the API resource of a kind on the data plane; None if the data plane does not serve the
+/// Returns the API resource of a kind from the discovery of the data plane; None if the data plane does not have the
 /// kind.
 async fn found(
     client: &Client,

@@ -1,7 +1,7 @@
-//! The code that all subjects share: the read model, plans and their application, the audit, the diff, the
+//! The code that all kinds of subjects share: the read model, plans, their application, the audit, the diff and
 //! requests to the server.
 //!
-//! The engine names no kind of subject. It does not print, ask the user or exit.
+//! The engine contains no code for a single kind of subject. It does not print, ask the user or exit.
 
 pub mod audit;
 pub mod bodies;

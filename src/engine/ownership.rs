@@ -1,5 +1,5 @@
-//! Finds the GitOps tool that owns an object. The tool reverts a change on the cluster within seconds, so
-//! users must change the object in git.
+//! Finds the GitOps tool that owns an object. The tool reverts changes on the cluster within seconds, so bowline
+//! tells users to change the object in git instead.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::ObjectMeta;
@@ -24,7 +24,7 @@ const FLUX_LABELS: [&str; 2] = [
     "kustomize.toolkit.fluxcd.io/name",
     "helm.toolkit.fluxcd.io/name",
 ];
-/// The field managers that identify a tool.
+/// The names of field managers, each with the GitOps tool that uses the name.
 const MANAGERS: [(&str, GitOps); 5] = [
     ("argocd-controller", GitOps::ArgoCd),
     ("argocd-application-controller", GitOps::ArgoCd),
@@ -33,8 +33,8 @@ const MANAGERS: [(&str, GitOps); 5] = [
     ("flux", GitOps::Flux),
 ];
 
-/// Finds the tool that owns a field of an object: by the field manager of the field, or else by the labels
-/// and annotations of the object.
+/// Finds the GitOps tool that owns a field of an object; None if no tool owns it. The field manager decides, or else
+/// the labels and annotations of the object.
 pub fn gitops(metadata: &ObjectMeta, field: &[&str]) -> Option<GitOps> {
     let fields = metadata.managed_fields.iter().flatten();
     let by_manager = fields.filter(|entry| owns(entry, field)).find_map(|entry| {
@@ -53,7 +53,7 @@ pub fn gitops(metadata: &ObjectMeta, field: &[&str]) -> Option<GitOps> {
         })
 }
 
-/// Returns whether a field manager owns a field or a part of the field.
+/// Returns whether a field manager owns the field or a part of the field.
 fn owns(entry: &ManagedFieldsEntry, field: &[&str]) -> bool {
     let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
     let found = field.iter();

@@ -16,7 +16,7 @@ where
     let mut page = ListParams::default().limit(PAGE);
     loop {
         let list = match api.list_metadata(&page).await {
-            // The continue token has expired; list again in one request.
+            // The continue token of the list has expired, so the list starts again, in one request.
             Err(kube::Error::Api(status))
                 if status.code == 410 && page.continue_token.is_some() =>
             {
@@ -32,8 +32,8 @@ where
     }
 }
 
-/// Reads all objects of a list in pages of `size`. The pages come from the store and not from the cache of
-/// the API server.
+/// Reads all objects of a list in pages of `size` objects. The server reads pages from its store and not from its
+/// cache, so the list is not out of date.
 pub async fn all<K>(api: &Api<K>, params: ListParams, size: u32) -> Result<Vec<K>, kube::Error>
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
@@ -42,7 +42,7 @@ where
     let mut page = params.clone().limit(size);
     loop {
         let list = match api.list(&page).await {
-            // The continue token has expired; list again in one request.
+            // The continue token of the list has expired, so the list starts again, in one request.
             Err(kube::Error::Api(status))
                 if status.code == 410 && page.continue_token.is_some() =>
             {

@@ -1,7 +1,7 @@
 //! A plan: the ordered changes of an action, and the facts that each change depends on.
 //!
-//! A plan is data that a planner computes from the read model, so that tests can check a rule as a table.
-//! `apply` reads the facts again and writes the changes.
+//! A planner computes a plan from the read model. `apply` then reads the facts again and writes the changes. A plan
+//! is only data, so that tests can check each rule as a table.
 
 use std::any::Any;
 use std::fmt;
@@ -21,28 +21,29 @@ use crate::api::bowline::audit::{Action, ContentRef};
 use crate::api::hold::Hold;
 use crate::api::openchoreo::release::Verdict;
 
-/// The user's request that a planner turns into a plan.
+/// The part of the user's request that is the same for every action.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The id of the operation. The front end chooses it before it sends the first request.
+    /// The id of the operation. It is chosen before the first request to the server, so that a retry uses the same
+    /// id.
     pub operation: String,
     pub now: Timestamp,
-    /// The user name on this machine; the API server may know the user by another name.
+    /// The user name on this machine. The API server may know the user by another name.
     pub user: String,
-    /// The reason that the user gave.
+    /// The reason that the user gave for the action; None if the user gave none.
     pub reason: Option<String>,
     pub namespace: String,
 }
 
 impl Asked {
-    /// Returns the id of the hold that the operation places.
+    /// Returns the id of the hold that this operation places.
     pub fn hold_id(&self) -> String {
         hold_id(&self.operation)
     }
 }
 
-/// Returns the id of the hold that an operation places. It is short, and the same for every retry of the
-/// operation.
+/// Returns the id of the hold that an operation places: `hold-` and the start of the operation id. So a retry of the
+/// operation uses the same hold id.
 pub fn hold_id(operation: &str) -> String {
     let id: String = operation.chars().take(8).collect();
     format!("hold-{id}")
@@ -55,7 +56,7 @@ pub struct Plan {
     pub operation: String,
     /// The time at which the planner made the plan.
     pub at: Timestamp,
-    /// The reason that the user gave.
+    /// The reason that the user gave for the action; None if the user gave none.
     pub reason: Option<String>,
     /// The changes in the order of their writes, one per subject.
     pub changes: Vec<Change>,
@@ -84,7 +85,7 @@ impl Plan {
         self.changing().find(|change| change.is_production)
     }
 
-    /// Sets the reason of the plan and of the holds that the plan places.
+    /// Sets the reason of the plan, and of the holds that the plan places.
     pub fn because(&mut self, reason: Option<String>) {
         let placed = hold_id(&self.operation);
         let holds = self.changes.iter_mut().flat_map(|change| &mut change.holds);
@@ -95,33 +96,33 @@ impl Plan {
     }
 }
 
-/// The planned write to one subject, with the facts that it depends on.
+/// A planned write to one subject, and the facts that the write depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The subject that changes.
+    /// The subject that the change writes to.
     pub subject: SubjectRef,
-    /// The name of the subject's row in the matrix.
+    /// The name of the subject's row in the matrix: a component, or a workload with its kind, such as `deploy/web`.
     pub name: String,
     pub environment: String,
     /// Whether the change is in a production environment.
     pub is_production: bool,
-    /// Whether the change requires a reason.
+    /// Whether the environment of the subject requires a reason for every change.
     pub requires_reason: bool,
     /// The uid and the revision of the subject at plan time; None if the change creates the subject.
     pub expected: Option<Expected>,
-    /// The fields that the change sets or removes, except the holds.
+    /// The fields of the subject that the change sets or removes. The holds are not among them.
     pub fields: Vec<Field>,
     /// The holds of the subject at plan time.
     pub holds_before: Vec<Hold>,
     /// The holds of the subject after the change.
     pub holds: Vec<Hold>,
-    /// The objects that `apply` claims before the write.
+    /// The objects that `apply` claims before the write, to protect them from gc.
     pub claims: Vec<ClaimOn>,
-    /// The content of the subject at plan time; None if the subject does not exist.
+    /// The content of the subject at plan time, such as a release; None if the subject does not exist.
     pub from: Option<ContentRef>,
-    /// The content of the subject after the change.
+    /// The content of the subject after the change, such as a release.
     pub to: ContentRef,
-    /// The revision that a rollback restores; None for any other action.
+    /// The revision that the change restores, if it is a rollback; None for any other action.
     pub restored_from: Option<i64>,
     /// The mark that the change sets on a revision of the subject; None for any other action.
     pub mark: Option<MarkOn>,
@@ -129,9 +130,10 @@ pub struct Change {
     pub rendered_hash: Option<String>,
     /// Whether the subject already has the desired state, so that `apply` writes nothing.
     pub unchanged: bool,
-    /// The facts that `apply` checks again. If one is no longer true, `apply` does not write the change.
+    /// The facts that `apply` checks again before the write. If a fact is no longer true, `apply` does not write the
+    /// change.
     pub facts: Vec<Arc<dyn Fact>>,
-    /// Warnings for the user.
+    /// Warnings about the change for the user.
     pub warnings: Vec<String>,
 }
 
@@ -160,9 +162,9 @@ impl MarkOn {
 /// A field of an object, and the value that a change gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// The path from the root of the object.
+    /// The path of the field from the root of the object.
     pub path: Vec<String>,
-    /// The new value; None removes the field.
+    /// The new value of the field; None removes the field.
     pub value: Option<Value>,
 }
 
@@ -181,7 +183,7 @@ impl Field {
         path.try_fold(object, |value, step| value.get(step))
     }
 
-    /// Sets or removes the field in `object`. Creates the missing maps of the path.
+    /// Sets or removes this field in `object`. If maps on its path are missing, creates them.
     pub fn write(&self, object: &mut Value) {
         let Some((last, above)) = self.path.split_last() else {
             return;
@@ -235,13 +237,14 @@ impl Change {
                 "bowline {verb} {name} --environment {}",
                 quote(&self.environment)
             ),
-            // The name already contains the kind, as in `deploy/web`, and the target selects the namespace.
+            // The name contains the kind, as in `deploy/web`. So the command needs no environment: the namespace of
+            // the target selects the subject.
             Some(_) => format!("bowline {verb} {name}"),
         }
     }
 
-    /// Returns the key by which screens find the subject. For a kind with its own planner, it is the key of
-    /// the object; for other kinds, the namespace of the object and the name of the matrix row.
+    /// Returns the key of the subject's row in the read model. For a ReleasePin, it is the key of the object. For
+    /// other kinds, the name in the key is the name of the matrix row.
     pub fn followed(&self) -> Key {
         match self.subject.kind.actions {
             None => self.key().clone(),
@@ -265,7 +268,7 @@ impl Change {
         self.number().unwrap_or_default() + 1
     }
 
-    /// Returns the fields that the change sets or removes, and the field of the holds.
+    /// Returns all fields that the change writes, including the field of the holds.
     pub fn all_fields(&self) -> Vec<Field> {
         let mut fields = self.fields.clone();
         let holds = (!self.holds.is_empty()).then(|| json!(self.holds));
@@ -282,7 +285,8 @@ impl Change {
         fields
     }
 
-    /// Returns an object that has only the fields of the change, such as the object that the change creates.
+    /// Returns an object that contains only the fields of the change. For a change that creates its subject, it is
+    /// the new object.
     pub fn object(&self) -> DynamicObject {
         let blank = DynamicObject::new(&self.key().name, &(self.subject.kind.resource)());
         let mut value = serde_json::to_value(&blank).unwrap_or_default();
@@ -292,36 +296,36 @@ impl Change {
         serde_json::from_value(value).unwrap_or(blank)
     }
 
-    /// Returns the value of a field after the change; None if the change does not set it.
+    /// Returns the value that the change sets at a path; None if the change does not set that field.
     pub fn field(&self, path: &[&str]) -> Option<&Value> {
         let found = self.fields.iter().find(|field| field.path == path);
         found.and_then(|field| field.value.as_ref())
     }
 }
 
-/// A value that a rule has read, and that must still be true when `apply` writes the change.
+/// A value that a rule has read from the read model. If it is no longer true, `apply` must not write the change.
 pub trait Fact: fmt::Debug + Any + Send + Sync {
-    /// Returns the kind and the key of the object that the fact is about. If the fact is about all objects of
-    /// a namespace, the name is empty.
+    /// Returns the kind and the key of the object that the fact is about. For a fact about all objects of a
+    /// namespace, the name in the key is empty.
     fn about(&self) -> (&'static str, Key);
 
-    /// Reads the object of the fact from the server and puts it into the read model `into`.
+    /// Reads the object of the fact from the server and stores it in the read model `into`.
     fn read<'a>(
         &'a self,
         client: &'a Client,
         into: &'a mut World,
     ) -> BoxFuture<'a, Result<(), kube::Error>>;
 
-    /// Returns the object that the branch of a commit has to contain as it is in the files: its resource, as
-    /// `{group}/{plural}`, and its key. None if the commit does not depend on such an object.
+    /// Returns the object that the branch of the commit must contain unchanged: its resource as `{group}/{plural}`,
+    /// and its key. None if the fact is not about such an object.
     fn in_files(&self) -> Option<(String, Key)> {
         None
     }
 
-    /// Returns whether the fact is still true.
+    /// Returns whether the fact is true in the read model `world`.
     fn holds(&self, world: &World, now: Timestamp) -> bool;
 
-    /// Describes how the object of the fact differs from plan time, and which user or tool changed it.
+    /// Describes how the object of the fact has changed since plan time, and which user or tool changed it.
     fn describe(&self, world: &World, change: &Change, now: Timestamp) -> String;
 }
 

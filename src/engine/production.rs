@@ -1,15 +1,15 @@
-//! Finds out whether a namespace is a production environment. For kinds that do not name an environment, such
-//! as a workload.
+//! Finds out whether a namespace is a production environment. Only for kinds of subjects that do not name an
+//! environment, such as a workload.
 
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
 use crate::api::Environment;
 
-/// The environment that a namespace belongs to.
+/// The environment that a namespace belongs to, or the namespace itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The name of the Environment object, or else of the namespace.
+    /// The name of the Environment object. If no Environment names the namespace, the name of the namespace.
     pub name: String,
     pub is_production: bool,
     /// Whether every change in the namespace needs a reason.
@@ -18,18 +18,19 @@ pub struct Place {
     pub environment: Option<(String, String)>,
 }
 
-/// Finds the environment that a namespace belongs to: the Environment object that names the namespace, or
-/// else the namespace itself. Without an Environment, the namespace is production if its name contains the
-/// word `prod` or `production`.
+/// Finds the environment that a namespace belongs to: the Environment object that names the namespace. If there is
+/// none, the namespace itself is the environment; it is production if its name contains the word `prod` or
+/// `production`.
 ///
-/// If the server has no Environments or denies the user to list them, the function does not fail but uses the
-/// name of the namespace.
+/// If the server has no Environments, or the user may not list them, the function uses the name of the namespace and
+/// does not fail.
 pub async fn place(client: &Client, namespace: &str) -> Place {
     let environments: Api<Environment> = Api::all(client.clone());
     let listed = environments.list(&ListParams::default()).await;
     let mut found = listed.map_or_else(|_| Vec::new(), |list| list.items);
     found.retain(|environment| environment.spec.namespace == namespace);
-    // Environments of two control planes may name the same namespace. A production environment has priority.
+    // Environments of two control planes may name the same namespace. Then a production environment is taken, because
+    // it has the stricter rules.
     found.sort_by_key(|environment| !environment.spec.is_production);
     match found.first() {
         Some(environment) => Place {

@@ -1,8 +1,8 @@
 //! The revisions of a subject, each with content, cause and health.
 //!
-//! History, diff, rollback and pruning use these types for every kind of subject. Revision numbers only
-//! increase. Revisions without a record are [`Missing`] rows: nobody observed them, retention removed them,
-//! or they were never recorded. All functions are pure.
+//! History, diff, rollback and pruning use these types for every kind of subject. A revision without a record is part
+//! of a [`Missing`] row: nobody observed it, retention removed its record, or it was never recorded. All functions
+//! are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ use crate::api::openchoreo::release::Verdict;
 #[serde(rename_all = "camelCase")]
 pub struct Revision<C> {
     pub number: i64,
-    /// The hash of the content, if known.
+    /// The hash of the revision's content; None if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// The time at which the revision became current, if known.
+    /// The time at which this revision became the current one; None if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
     /// The action that made the revision; None if it is not recorded.
@@ -29,9 +29,9 @@ pub struct Revision<C> {
     /// The revision whose content a rollback restored; None if no rollback made this revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<i64>,
-    /// The health of the revision.
+    /// The health of this revision.
     pub state: State,
-    /// The reason for the health, as text for the user.
+    /// The reason for the health, as text for the user; None if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The mark of the revision; None without a mark, and for a subject whose content has the mark.
@@ -42,11 +42,11 @@ pub struct Revision<C> {
     pub content: Option<C>,
 }
 
-/// Returns the abandoned contents, each with the content that replaced it. `contents` are in the order in
-/// which they became current.
+/// Returns each abandoned content with the earlier content that replaced it. `contents` are in the order in which
+/// they became current.
 ///
-/// A return to an earlier content, such as a rollback or an undo, abandons all contents in between. If an
-/// abandoned content becomes current again, it is no longer abandoned.
+/// A return to an earlier content, such as a rollback or an undo, abandons all contents in between. A content that
+/// becomes current again is no longer abandoned.
 pub fn abandoned<'c>(contents: impl IntoIterator<Item = &'c str>) -> BTreeMap<&'c str, &'c str> {
     let mut line: Vec<&str> = Vec::new();
     let mut abandoned = BTreeMap::new();
@@ -70,13 +70,13 @@ pub fn abandoned<'c>(contents: impl IntoIterator<Item = &'c str>) -> BTreeMap<&'
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
     pub action: Action,
-    /// The user name, according to the API server.
+    /// The user who made the revision, by the name that the API server knows; None if it is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The reason that the user gave.
+    /// The reason that the user gave for the action; None if the user gave none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The id of the operation.
+    /// The id of the operation that made the revision; None if it is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
 }
@@ -92,7 +92,7 @@ pub enum State {
     Unhealthy,
     /// Another revision replaced this one before its health was known.
     Unknown,
-    /// Another revision replaced this one, and no health is recorded.
+    /// Another revision replaced this one, and nobody recorded its health.
     Superseded,
 }
 
@@ -109,25 +109,25 @@ impl State {
     }
 }
 
-/// A run of consecutive revisions that bowline knows nothing about.
+/// A run of consecutive revisions whose records are missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Missing {
     pub first: i64,
     pub last: i64,
-    /// The reason why bowline does not know the revisions.
+    /// The reason why the records of these revisions are missing.
     pub missing: Reason,
 }
 
-/// The reason why bowline does not know some revisions.
+/// The reason why the record of a revision is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
-    /// No bowline process ran when the revisions were made. The audit trail has a gap entry for them.
+    /// No bowline process ran when the revision was made. The audit trail has a gap entry for it.
     Unseen,
-    /// Retention removed the records of the revisions and left a checkpoint.
+    /// Retention removed the record of the revision and left a checkpoint.
     Retired,
-    /// The revisions have no record: not yet, or not any more.
+    /// The revision has no record, because it was never written, is not written yet, or was deleted.
     Unrecorded,
 }
 
@@ -142,7 +142,7 @@ impl Reason {
     }
 }
 
-/// A row of the history: a known revision, or a run of unknown revisions.
+/// A row of the history: a known revision, or a run of missing revisions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Row<C> {
@@ -157,44 +157,44 @@ pub struct Revisions<C> {
     pub subject: String,
     /// The number of the current revision.
     pub current: i64,
-    /// The known revisions and the runs of unknown revisions.
+    /// The known revisions and the runs of missing revisions, in the order of their numbers.
     pub rows: Vec<Row<C>>,
     /// The line that says where bowline records changes of the subject; None if it writes AuditEntries.
     pub record: Option<String>,
 }
 
-/// The reason why a revision is not available.
+/// The reason why bowline cannot return a revision.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRevision {
     /// The subject never had a revision with this number.
     #[error("{subject} has no revision {number}; it has {known}")]
     Never {
         subject: String,
-        /// The requested revision.
+        /// The number of the requested revision.
         number: i64,
         /// The numbers of the known revisions, as text for the user.
         known: String,
     },
-    /// The subject had this revision, but its content is unknown.
+    /// The subject had this revision, but the record of its content is missing.
     #[error("revision {number} of {subject} is not available: revisions {first} to {last} were {}; known revisions: {known}", .why.words())]
     Lost {
         subject: String,
-        /// The requested revision.
+        /// The number of the requested revision.
         number: i64,
-        /// The first revision of the run of unknown revisions.
+        /// The first revision of the run of missing revisions that contains the requested one.
         first: i64,
-        /// The last revision of the run of unknown revisions.
+        /// The last revision of that run of missing revisions.
         last: i64,
-        /// The reason why bowline does not know the run of revisions.
+        /// The reason why the records of that run are missing.
         why: Reason,
         /// The numbers of the known revisions, as text for the user.
         known: String,
     },
-    /// The requested revision is the first known revision, so it has no predecessor.
+    /// There is no known revision before the requested one.
     #[error("{subject} has no revision before {number}")]
     First {
         subject: String,
-        /// The requested revision.
+        /// The number of the requested revision.
         number: i64,
     },
 }
@@ -203,7 +203,7 @@ pub enum NoRevision {
 const LISTED: usize = 10;
 
 impl<C> Revisions<C> {
-    /// Converts the content of each revision.
+    /// Converts the content of each revision with the function `map`.
     pub fn map<D>(self, mut map: impl FnMut(C) -> D) -> Revisions<D> {
         let rows = self.rows.into_iter().map(|row| match row {
             Row::Missing(missing) => Row::Missing(missing),
@@ -235,7 +235,7 @@ impl<C> Revisions<C> {
         })
     }
 
-    /// Returns a revision, or the reason why it is not available.
+    /// Returns the revision with this number, or the reason why bowline cannot return it.
     pub fn find(&self, number: i64) -> Result<&Revision<C>, NoRevision> {
         if let Some(found) = self.known().find(|revision| revision.number == number) {
             return Ok(found);
@@ -270,7 +270,7 @@ impl<C> Revisions<C> {
         self.find(self.current)
     }
 
-    /// Returns the newest known revision with a smaller number.
+    /// Returns the newest known revision with a smaller number than `number`; an error if there is none.
     pub fn before(&self, number: i64) -> Result<&Revision<C>, NoRevision> {
         let earlier = self.known().rfind(|revision| revision.number < number);
         earlier.ok_or_else(|| NoRevision::First {
@@ -279,7 +279,7 @@ impl<C> Revisions<C> {
         })
     }
 
-    /// Returns the revisions that are over the limit, oldest first; see [`beyond`].
+    /// Returns the revisions that are over the limit, oldest first, by the rules of the function [`beyond`].
     pub fn beyond(&self, referenced: &BTreeSet<i64>, limit: usize) -> Vec<i64> {
         let numbers: Vec<i64> = self.known().map(|revision| revision.number).collect();
         beyond(&numbers, self.current, referenced, limit)
@@ -297,8 +297,8 @@ impl<C> Revisions<C> {
     }
 }
 
-/// Returns the revisions that are over the limit, oldest first. The newest `limit` revisions, the current
-/// revision and the revisions in `referenced` are not in the result.
+/// Returns the revisions that pruning may remove, oldest first. It keeps the newest `limit` revisions, the current
+/// revision and the revisions in `referenced`.
 pub fn beyond(numbers: &[i64], current: i64, referenced: &BTreeSet<i64>, limit: usize) -> Vec<i64> {
     let sorted: BTreeSet<i64> = numbers.iter().copied().collect();
     let older = sorted.into_iter().rev().skip(limit);
@@ -309,9 +309,9 @@ pub fn beyond(numbers: &[i64], current: i64, referenced: &BTreeSet<i64>, limit: 
     going
 }
 
-/// Sorts revisions and adds a [`Missing`] row for each run of missing numbers, starting with number 1.
+/// Sorts revisions, and adds a [`Missing`] row for each run of missing numbers, counted from number 1.
 ///
-/// `retired` is the newest revision that retention removed. `unseen` has the first and the last revision of
+/// `retired` is the newest revision whose record retention removed. `unseen` has the first and the last revision of
 /// each gap in the audit trail.
 pub fn with_missing<C>(
     mut known: Vec<Revision<C>>,
@@ -331,7 +331,7 @@ pub fn with_missing<C>(
     rows
 }
 
-/// Splits a run of unknown revisions into runs with the same reason.
+/// Splits a run of missing revisions into runs with the same reason.
 fn holes(
     first: i64,
     last: i64,
@@ -377,7 +377,7 @@ mod tests {
             ("a b a", &[("b", "a")]),
             ("a b c a", &[("b", "a"), ("c", "a")]),
             ("a b c b", &[("c", "b")]),
-            // A promotion, a rollback, and the same promotion again.
+            // The letters: a promotion, a rollback, and the same promotion again.
             ("a b a b", &[]),
             ("a b a b a", &[("b", "a")]),
             ("a b a c", &[("b", "a")]),

@@ -7,7 +7,7 @@ use kube_values::time::date;
 
 use crate::api::interval::Interval;
 
-/// The text that is not a time.
+/// The error for a text that cannot be parsed as a time. Contains the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a time; write 14:02, yesterday 14:02, 2026-01-31, 2026-01-31 14:02, 2026-01-31T14:02:00Z, or a duration ago: 20m, 2h, 7d"
@@ -16,7 +16,7 @@ pub struct NotATime(pub String);
 
 /// Parses a time that a user typed. `now` is the current time, and `zone` the time zone of the user.
 ///
-/// A time of day without a date is never in the future: if it is later than `now`, it means yesterday.
+/// A time of day without a date is never in the future: `23:00`, typed at noon, means yesterday.
 pub fn read(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, NotATime> {
     let words = text.trim();
     let here = now.to_zoned(zone.clone());
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn what_people_type() {
         let now: Timestamp = "2026-11-17T13:30:00Z".parse().unwrap();
-        // A time zone with UTC+1 in winter and UTC+2 in summer.
+        // The test uses a time zone with UTC+1 in winter and UTC+2 in summer.
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         for (text, expected) in [
             ("now", "2026-11-17T13:30:00Z"),
@@ -119,7 +119,7 @@ mod tests {
             ("20m ago", "2026-11-17T13:10:00Z"),
             ("1h30m", "2026-11-17T12:00:00Z"),
             ("7d", "2026-11-10T13:30:00Z"),
-            // The clocks go forward and skip 02:30; the result is one hour later.
+            // On this day the clocks skip 02:30, so the result is one hour later.
             ("2026-03-29 02:30", "2026-03-29T01:30:00Z"),
         ] {
             let expected: Timestamp = expected.parse().unwrap();

@@ -1,7 +1,7 @@
-//! Asks the API server for the name of the user and for the time of its clock.
+//! Asks the API server for the name of the user and for the server's current time.
 //!
-//! Claims, holds and gc use the server's clock, because the clocks of two machines may differ by more than
-//! the age limit of a claim.
+//! Claims, holds and gc use the server's clock, because the clocks of two machines may differ by more than the age
+//! limit of a claim.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -10,31 +10,28 @@ use kube::api::{Api, PostParams};
 
 use super::repeat::repeat;
 
-/// A function that returns the current time by the server's clock. A plan may be applied long after it was
-/// made.
+/// A function that returns the current time by the server's clock. It is a function because a plan may be applied
+/// long after it was made.
 pub type Clock<'a> = &'a (dyn Fn() -> Timestamp + Send + Sync);
 
-/// The smallest clock difference that bowline corrects. A smaller difference comes from network delay and
-/// from the whole seconds in the server's answer.
+/// The smallest clock difference that bowline corrects. A smaller difference may come from network delay, or from the
+/// whole seconds in the server's answer.
 const NOTICED: SignedDuration = SignedDuration::from_secs(5);
 
-/// The answer of the server.
+/// The server's answer about the user and the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whoami {
     /// The name under which the server knows the user.
     pub user: String,
-    /// How far the server's clock is ahead of this machine's clock; zero if the difference is below five
-    /// seconds.
+    /// How far the server's clock is ahead of this machine's clock. A difference below five seconds counts as zero.
     pub ahead: SignedDuration,
 }
 
-/// Asks the server for the name of the user and the time of its clock. `clock` returns the time of this
-/// machine.
+/// Asks the server for the name of the user and the current time. `clock` returns the time of this machine.
 pub async fn ask(client: &Client, clock: Clock<'_>) -> Result<Whoami, kube::Error> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let (params, question) = (PostParams::default(), SelfSubjectReview::default());
-    // A slow login may delay the first attempts. So `clock` runs directly after the attempt that the server
-    // answered.
+    // A slow login may delay the first attempts. So the local time is read directly after the attempt that succeeded.
     let (review, asked) = repeat(|| async {
         let review = reviews.create(&params, &question).await?;
         Ok((review, clock()))

@@ -1,5 +1,5 @@
-//! The rows of the matrix for all kinds of subjects. The name of a row is the name that users type: a
-//! component, or a workload with its kind, such as `deploy/web`.
+//! The rows of the matrix for all kinds of subjects. The name of a row is the name that users type: a component, or a
+//! workload with its kind, such as `deploy/web`.
 
 use jiff::Timestamp;
 
@@ -9,8 +9,8 @@ use crate::engine::subject::command::Actions;
 use crate::engine::world::{Key, World};
 use release_pin::matrix::{Cell, Columns};
 
-/// Returns the columns for one namespace or for all namespaces: the environments, and those namespaces with
-/// workloads that no Environment names.
+/// Returns the columns of the matrix for one namespace; for all namespaces if `namespace` is None. The columns are
+/// the environments, and the namespaces with workloads that no Environment names.
 pub fn columns(world: &World, namespace: Option<&str>) -> Columns {
     let here =
         |row: &&workload::rows::Row| namespace.is_none_or(|name| *name == *row.key.namespace);
@@ -24,7 +24,7 @@ pub fn columns(world: &World, namespace: Option<&str>) -> Columns {
     Columns::including(world, namespace, names.into_iter())
 }
 
-/// Returns the keys of all rows, in no order.
+/// Returns the keys of all rows of the matrix. The order is undefined.
 pub fn keys(world: &World) -> impl Iterator<Item = &Key> {
     world
         .components()
@@ -35,7 +35,7 @@ pub fn has(world: &World, key: &Key) -> bool {
     world.has_component(key) || world.workload(key).is_some()
 }
 
-/// Returns the cells of a row, one per column.
+/// Returns the cells of a row, one per column. A cell is None if the row has no subject in that column.
 pub fn row<'w>(
     world: &'w World,
     columns: &Columns,
@@ -61,8 +61,8 @@ pub fn cell<'w>(
     }
 }
 
-/// Returns the subject of a row such as `deploy/web`, with the functions of its kind; None for the row of a
-/// component.
+/// Returns the subject of a row such as `deploy/web`, with the functions that plan its commands. None for the row of
+/// a component.
 pub fn named(namespace: &str, row: &str) -> Option<(SubjectRef, &'static Actions)> {
     let (prefix, name) = row.split_once('/')?;
     let kind = super::kinds().find(|kind| kind.prefixes.contains(&prefix))?;

@@ -1,5 +1,5 @@
-//! The subjects: everything that has revisions. Each kind has a folder with its rows in the read model, its
-//! rules, its actions and its revisions.
+//! The subjects: all objects that have revisions. Each kind has a folder with its rows in the read model, its rules,
+//! its actions and its revisions.
 //!
 //! The module `engine` has the code that all kinds share.
 
@@ -21,25 +21,25 @@ pub fn kinds() -> impl Iterator<Item = &'static Kind> {
     std::iter::once(release_pin).chain(workload::KINDS)
 }
 
-/// Returns the ways to write a subject with its kind, such as `deploy/NAME`. Leaves out the ReleasePin, which
-/// users name by component and environment.
+/// Returns the subject `name` as users write it with each kind, such as `deploy/NAME`. The list leaves out
+/// ReleasePins, because users name them by component and environment.
 pub fn words_of_kinds(name: &str) -> Vec<String> {
     let named = kinds().filter(|kind| kind.actions.is_some());
     named.map(|kind| kind.words(name)).collect()
 }
 
-/// Starts the watches that fill the read model of ReleasePins, for one namespace or for all.
+/// Starts the watches that fill the read model of ReleasePins in one namespace; in all namespaces if `namespace` is
+/// None.
 pub fn watch(client: &Client, namespace: Option<&str>) -> Feed {
     Feed::start(client, namespace, watches())
 }
 
-/// Starts the watches that fill the whole matrix: those of [`watch`], and those of workloads that exist
-/// without bowline.
+/// Starts the watches that fill the whole matrix: those of [`watch`], and those of workloads.
 pub fn watch_matrix(client: &Client, namespace: Option<&str>) -> Feed {
     Feed::start(client, namespace, matrix_watches())
 }
 
-/// Returns an empty read model that the caller fills itself, without watches.
+/// Returns an empty read model without watches, for callers that fill it themselves.
 pub fn read_model() -> World {
     World::watching(watches().iter().map(Watch::kind).collect())
 }

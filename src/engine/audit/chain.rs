@@ -5,29 +5,31 @@ use std::collections::BTreeMap;
 
 use crate::api::bowline::audit::{AuditEntry, COMPONENT, Subject};
 
-/// The audit entries of one subject, or of all releases of one component.
+/// The audit entries of one subject, or the audit entries about all releases of one component.
 #[derive(Clone, Debug)]
 pub struct Chain<'a> {
-    /// The subject of the entries; for a chain about releases, the component.
+    /// The subject that the entries describe. For a chain about releases, it is the component.
     pub subject: &'a Subject,
-    /// The newest checkpoint; None if retention has removed no entries. It replaces all entries up to its
-    /// revision.
+    /// The newest checkpoint of the chain, which replaces all entries up to its revision. None if retention has
+    /// removed no entries.
     pub root: Option<&'a AuditEntry>,
     /// The entries after the checkpoint, sorted by revision.
     pub entries: Vec<&'a AuditEntry>,
-    /// Entries that the checkpoint replaces and that retention has not deleted yet.
+    /// Entries that the checkpoint already replaces, but that retention has not deleted yet.
     pub leftovers: Vec<&'a AuditEntry>,
-    /// Entries that arrived late: another writer had already recorded their revisions as a gap.
+    /// Entries that were created after another writer had recorded a gap for their revisions.
     pub late: Vec<&'a AuditEntry>,
 }
 
 impl<'a> Chain<'a> {
-    /// Returns the newest entry. The next entry of the chain must contain its hash.
+    /// Returns the newest entry of the chain; None if the chain is empty. The next entry must contain the hash of
+    /// this entry.
     pub fn newest(&self) -> Option<&'a AuditEntry> {
         self.entries.last().copied().or(self.root)
     }
 
-    /// Returns all entries of the chain, sorted by revision, with the leftover and the late entries.
+    /// Returns all entries of the chain, sorted by revision. The result includes the checkpoint, the leftovers and
+    /// the late entries.
     pub fn all(&self) -> Vec<&'a AuditEntry> {
         let mut all: Vec<&AuditEntry> = self.leftovers.clone();
         all.extend(self.root);
@@ -48,7 +50,8 @@ fn place(entry: &AuditEntry) -> (i64, bool, Option<&str>) {
     )
 }
 
-/// Returns the first revision that an entry covers. Only a gap entry covers several revisions.
+/// Returns the first revision that an audit entry is about. An entry is about one revision; only a gap entry is about
+/// several.
 pub(super) fn first(entry: &AuditEntry) -> i64 {
     let gap = entry.spec.gap.as_ref();
     gap.map_or(entry.spec.revision, |gap| gap.first)

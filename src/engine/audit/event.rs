@@ -1,5 +1,4 @@
-//! Records a change on a cluster without AuditEntries: as an Event of the subject. The newest operation also
-//! stands in an annotation of the subject.
+//! Records the change of a subject as a Kubernetes Event, for clusters where the kind AuditEntry is not installed.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
@@ -12,8 +11,8 @@ use crate::api::operation::Operation;
 use crate::engine::repeat::repeat;
 use crate::engine::subject::Kind;
 
-/// Writes the Event of the newest change of a subject. The name of the Event contains the operation id, so a
-/// retry writes no second Event.
+/// Writes an Event about the newest change of a subject. The Event's name contains the operation id, so a retry does
+/// not write a second Event.
 pub(super) async fn record(
     events: &Api<Event>,
     kind: &'static Kind,

@@ -27,8 +27,8 @@ use serde_json::json;
 use crate::api::bowline::audit::{AuditEntry, AuditEntrySpec, COMPONENT, Subject};
 use crate::api::{digest, labels, names};
 
-/// Returns the hash of an entry. It covers the name, the two labels by which lists select entries, and the
-/// spec.
+/// Returns the hash of an audit entry. The hash covers the name of the entry, the two labels by which lists select
+/// entries, and the spec.
 pub fn hash(entry: &AuditEntry) -> String {
     let label = |name| entry.labels().get(name);
     digest::of(&json!({
@@ -39,11 +39,11 @@ pub fn hash(entry: &AuditEntry) -> String {
     }))
 }
 
-/// Returns the hash by which others refer to an entry: the next entry in `previous`, and the subject in its
-/// audit head annotation.
+/// Returns the hash that identifies an entry. The next entry of the chain contains it as `previous`, and the subject
+/// contains it in the audit head annotation.
 ///
-/// For a checkpoint, it is the hash of the last entry that the checkpoint replaced, because the next entry
-/// was written before the checkpoint and contains that hash.
+/// For a checkpoint, it is the hash of the last entry that the checkpoint replaced, because the next entry is older
+/// than the checkpoint and already contains that hash.
 pub fn link(entry: &AuditEntry) -> String {
     match &entry.spec.checkpoint {
         Some(checkpoint) => checkpoint.hash.clone(),
@@ -51,7 +51,7 @@ pub fn link(entry: &AuditEntry) -> String {
     }
 }
 
-/// Returns the name of the entry for a revision of a subject, without regard to checkpoints.
+/// Returns the name of the audit entry for a revision of a subject. A checkpoint has another name.
 pub(crate) fn name_at(subject: &Subject, revision: i64) -> String {
     match subject.kind == COMPONENT {
         true => names::release_audit_entry(&subject.name, revision),
@@ -62,10 +62,10 @@ pub(crate) fn name_at(subject: &Subject, revision: i64) -> String {
     }
 }
 
-/// Returns the only valid name of an entry.
+/// Returns the only valid name of an audit entry.
 ///
-/// A checkpoint and the last entry that it replaces exist together for a while, so their names differ. A
-/// policy requires that every name ends with the revision.
+/// For some time, a checkpoint and the last entry that it replaces both exist, so their names must differ. An
+/// admission policy requires that every name ends with the revision.
 fn name_of(spec: &AuditEntrySpec) -> String {
     let name = name_at(&spec.subject, spec.revision);
     let number = spec.revision.to_string();
@@ -75,8 +75,8 @@ fn name_of(spec: &AuditEntrySpec) -> String {
     }
 }
 
-/// Builds the AuditEntry object of a spec: with the name, with the labels by which lists select it, and with
-/// its own hash in an annotation (the seal).
+/// Builds the AuditEntry object from a spec. Sets its name, the labels by which lists select entries, and the seal:
+/// an annotation with the hash of the entry.
 pub(crate) fn sealed(
     spec: AuditEntrySpec,
     component: &str,

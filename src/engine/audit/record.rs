@@ -12,14 +12,15 @@ use crate::api::bowline::audit::{
 use crate::api::operation;
 use crate::engine::subject::Kind;
 
-/// The values that every new entry needs.
+/// The values that every new audit entry contains.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorder<'a> {
-    /// The user who writes the entry, by the name that the API server knows.
+    /// The name under which the API server knows the user who writes the entry.
     pub by: &'a str,
-    /// The time of new entries.
+    /// The time to write into new entries.
     pub now: Timestamp,
-    /// Contents with known uid and hash. An entry about another content has only its name.
+    /// The contents (such as releases) whose uid and hash are known. An entry about any other content has only the
+    /// name of the content.
     pub known: &'a [ContentRef],
 }
 
@@ -30,17 +31,17 @@ impl Recorder<'_> {
     }
 }
 
-/// The API server did not store this object, so the object cannot have an audit entry.
+/// The error for an object that the API server has not stored: the object has no uid, so it cannot have an audit
+/// entry.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0} has no uid or generation; pass the object that the API server returned")]
 pub struct NotStored(String);
 
-/// Returns the missing entries of a subject, oldest first. There are none, or one for the newest change, or a
-/// gap entry and one for the newest change.
+/// Returns the missing audit entries of a subject, oldest first: no entry, one entry for the newest change, or a gap
+/// entry and one entry for the newest change.
 ///
-/// `newest` is the newest entry of the subject's chain. The operation annotation of the object describes only
-/// one generation. The function records any other generation as an edit by the user whom the managed fields
-/// name.
+/// `newest` is the newest existing entry of the subject. The operation annotation describes only one generation of
+/// the subject. Any other generation is recorded as an edit by the user in the managed fields.
 pub fn missing(
     kind: &'static Kind,
     object: &DynamicObject,
@@ -63,7 +64,8 @@ pub fn missing(
             last: number - 1,
         };
         let mut spec = blank(&subject, revisions.last, Action::Gap, newest, recorder);
-        // The time of the gap is unknown. The time of the change after the gap is the latest possible time.
+        // The time of the gap is unknown. So the entry contains the latest possible time: that of the change after
+        // the gap.
         spec.at = present(kind, object, &subject, newest, recorder).at;
         spec.from = newest.and_then(|entry| entry.spec.to.clone());
         spec.gap = Some(revisions);
@@ -74,7 +76,7 @@ pub fn missing(
     Ok(gap.into_iter().chain([entry]).collect())
 }
 
-/// Returns the subject of a chain; None if the API server did not store the object.
+/// Returns an object as the subject of a chain; None if the API server has not stored the object.
 pub(super) fn subject(kind: &Kind, object: &DynamicObject) -> Option<Subject> {
     kind.number(object)?;
     Some(Subject {
@@ -85,7 +87,7 @@ pub(super) fn subject(kind: &Kind, object: &DynamicObject) -> Option<Subject> {
     })
 }
 
-/// Returns the entry of an object's current revision. `before` is the entry before it in the chain.
+/// Returns the audit entry for the current revision of an object. `before` is the previous entry of the chain.
 pub(super) fn present(
     kind: &'static Kind,
     object: &DynamicObject,
@@ -97,7 +99,7 @@ pub(super) fn present(
     let mut spec = blank(subject, number, Action::Edit, before, recorder);
     spec.actor = operation::changed_by(object).map(str::to_owned);
     spec.holds = kind.holds_of(object);
-    // The engine writes only readable operations, so a change with an unreadable operation is an edit.
+    // bowline always writes a readable operation annotation. So if it is unreadable, another program made the change.
     match kind.operation(object) {
         Some(operation) => {
             spec.actor = spec.actor.or(operation.actor);
@@ -125,7 +127,7 @@ pub(super) fn present(
     spec
 }
 
-/// Returns the time of the last write to an object, except writes of its status, by the API server's clock.
+/// Returns the time of the last write to an object by the API server's clock. Ignores writes of the status.
 fn written_at(object: &DynamicObject) -> Option<Time> {
     let managers = object.metadata.managed_fields.iter().flatten();
     managers
@@ -140,20 +142,20 @@ fn written_at(object: &DynamicObject) -> Option<Time> {
         .max()
 }
 
-/// A mark on a release, or the deletion of a release by gc.
+/// An action on a release that an audit entry records: a mark, or a deletion by gc.
 #[derive(Clone, Debug)]
 pub struct OnRelease<'a> {
     /// The marked or deleted release.
     pub release: ContentRef,
-    /// The action to record.
+    /// The action that the audit entry records.
     pub action: Action,
     pub operation: Option<&'a str>,
-    /// The user who marked or deleted the release, by the name that the API server knows.
+    /// The name under which the API server knows the user who marked or deleted the release; None if it is unknown.
     pub actor: Option<&'a str>,
     pub reason: Option<&'a str>,
 }
 
-/// Returns the next entry of a component's chain. `newest` is the newest entry of that chain.
+/// Returns the audit entry for an action on a release. `newest` is the newest entry of the component's chain.
 pub fn of_release(
     component: &str,
     done: &OnRelease,
@@ -179,7 +181,7 @@ pub fn of_release(
     sealed(spec, component, None)
 }
 
-/// Returns an entry with subject, revision and the link to the entry before it, and no other content.
+/// Returns an audit entry with only the subject, the revision, the action and the link to the previous entry.
 pub(super) fn blank(
     subject: &Subject,
     revision: i64,

@@ -10,22 +10,21 @@ use crate::api::bowline::audit::{Action, AuditEntry, Checkpoint};
 use crate::api::bowline::verification::Finding;
 use crate::api::labels;
 
-/// A checkpoint, and the entries that it replaces.
+/// A checkpoint, and the audit entries that it replaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retired {
-    /// The checkpoint. The caller creates it before it deletes an entry.
+    /// The checkpoint. The caller must create it before it deletes an entry.
     pub checkpoint: AuditEntry,
-    /// The names of the entries to delete, oldest first. The caller deletes them after it created the
-    /// checkpoint.
+    /// The names of the entries that the caller must delete after it created the checkpoint, oldest first.
     pub removed: Vec<String>,
 }
 
-/// Returns the checkpoint that replaces the entries of a chain up to revision `through`; None if retention
-/// may delete no entry.
+/// Returns the checkpoint that replaces the entries of a chain up to revision `through`; None if retention may delete
+/// no entry.
 ///
-/// `head` is the audit head annotation of the subject, if the subject exists. The newest entry stays. The
-/// entry that `head` names and all later entries stay too: without that entry, the head would prove nothing.
-/// A chain with problems stays as it is, because a checkpoint would hide them.
+/// `head` is the audit head annotation of the subject; None if the subject does not exist. The result never replaces
+/// the newest entry, nor the entry that `head` names and later ones, because they prove the chain. For a chain with
+/// problems, the result is None, because a checkpoint would hide the problems.
 pub fn checkpoint(
     chain: &Chain,
     through: i64,
@@ -41,8 +40,7 @@ pub fn checkpoint(
     let named = |entry: &&AuditEntry| head == Some(link(entry).as_str());
     let limit = match (head, chain.entries.iter().copied().find(named)) {
         (Some(_), Some(entry)) => entry.spec.revision,
-        // The head names the checkpoint or an unknown entry. In both cases all entries after the checkpoint
-        // must stay.
+        // The audit head names the checkpoint or an unknown entry, so all entries after the checkpoint must stay.
         (Some(_), None) => return Ok(None),
         (None, _) => through,
     };

@@ -1,4 +1,4 @@
-//! The audit entries of all chains by time, for users who investigate an incident.
+//! Sorts the audit entries of all chains by time, for users who investigate an incident.
 
 use std::fmt::Write;
 
@@ -17,22 +17,23 @@ use crate::text;
 pub struct Row {
     /// The time of the change, by the clock of the client that made it.
     pub at: Timestamp,
-    /// Whether this time is earlier than the time of the entry before it in the chain.
+    /// Whether `at` is earlier than the time of the previous entry in the same chain, so that the clocks of the two
+    /// writers disagree.
     pub clock_disagrees: bool,
     pub kind: String,
-    /// The name of the subject; for a chain about releases, the component.
+    /// The name of the changed subject. For a chain about releases, the name of the component.
     pub subject: String,
     pub revision: i64,
     pub action: Action,
     /// The user who made the change; None if the API server recorded no user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The user who wrote the audit entry.
+    /// The name of the user who wrote the audit entry.
     pub recorded_by: String,
-    /// The name of the content before the change, such as a release; None if it is not recorded.
+    /// The name of the subject's content before the change, such as a release; None if the entry does not record it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The name of the content after the change; None if it is not recorded.
+    /// The name of the subject's content after the change, such as a release; None if the entry does not record it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,21 +43,21 @@ pub struct Row {
     /// The revision that a rollback restored; None for other actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<i64>,
-    /// The first revision that nobody observed, if the entry records a gap.
+    /// For an entry that records a gap: the first revision that nobody observed. None for other entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen_from: Option<i64>,
-    /// The number of entries that retention removed, if the entry is a checkpoint.
+    /// For a checkpoint: the number of entries that retention removed. None for other entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<i64>,
     pub entry: String,
 }
 
-/// A period of time; without a bound, it has no limit on that side.
+/// A period of time for the selection of audit entries. A side that is None has no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Span {
-    /// The start; the period contains it.
+    /// The start of the period. Entries at exactly this time belong to the period.
     pub since: Option<Timestamp>,
-    /// The end; the period does not contain it.
+    /// The end of the period. Entries at exactly this time do not belong to the period.
     pub until: Option<Timestamp>,
 }
 
@@ -69,15 +70,16 @@ impl Span {
 
 /// Returns the entries of a period, sorted by time and then by chain.
 ///
-/// Entries of one chain always keep the order of the chain. If an entry has an earlier time than the entry
-/// before it, the row is marked with `clock_disagrees`.
+/// Entries of one chain always stay in the order of the chain. So a row may have an earlier time than the row before
+/// it; then `clock_disagrees` is true.
 pub fn timeline(entries: &[AuditEntry], span: &Span) -> Vec<Row> {
     let mut rows = Vec::with_capacity(entries.len());
     for (place, chain) in chains(entries).iter().enumerate() {
         let mut latest = Timestamp::MIN;
         for entry in chain.all() {
             let at = entry.spec.at.0;
-            // A checkpoint comes before later revisions, although it was written long after them.
+            // A checkpoint is written long after the revisions that follow it in the chain, so its time is no sign of
+            // a wrong clock.
             let checkpoint = entry.spec.checkpoint.is_some();
             let disagrees = at < latest && !checkpoint;
             let moment = at.max(latest);
@@ -89,7 +91,7 @@ pub fn timeline(entries: &[AuditEntry], span: &Span) -> Vec<Row> {
             }
         }
     }
-    // The sort is stable: entries of one chain with the same time keep their order.
+    // The sort is stable, so entries of one chain with the same time stay in the order of the chain.
     rows.sort_by_key(|(key, _)| *key);
     rows.into_iter().map(|(_, row)| row).collect()
 }
@@ -139,7 +141,7 @@ impl Row {
         words
     }
 
-    /// Returns the time as text, with a note if the clocks disagree.
+    /// Returns the time of the row as text. If the clocks disagree, the text says so.
     pub fn when(&self) -> String {
         match self.clock_disagrees {
             true => format!("{} (clocks disagree)", self.at),
@@ -148,8 +150,8 @@ impl Row {
     }
 }
 
-/// Prints the entries of a period as a Markdown document. `component` selects the entries of one component.
-/// `environment` selects the entries of one environment; None selects all environments and the entries about
+/// Prints the entries of a period as a Markdown document. `component` selects the entries of one component, and
+/// `environment` those of one environment. If `environment` is None, the document includes the entries about
 /// releases.
 pub fn document(
     entries: &[AuditEntry],

@@ -1,10 +1,9 @@
-//! Verifies that chains are complete and unchanged, and that they agree with their subjects.
+//! Verifies that chains of audit entries are complete and unchanged, and that they agree with their subjects.
 //!
-//! Four values prove an entry: its seal, which is an annotation with the hash of the entry; the next entry,
-//! which contains the same hash; the audit head annotation of the subject; and, for the newest entry, the
-//! subject, which still has the data of the change. Limit: if the subject is deleted, and in the chain of a
-//! component, nothing proves the newest entry. A user with the permission to delete entries can remove the
-//! newest ones unnoticed.
+//! Four values prove an entry: its seal (an annotation with the hash of the entry); the next entry, which contains
+//! the same hash; the audit head annotation of the subject; and for the newest entry, the data of the subject. Limit:
+//! nothing proves the newest entry of a component, or of a subject that is deleted. So a user who may delete entries
+//! can remove these newest entries unnoticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +20,8 @@ use crate::api::labels;
 use crate::api::operation::{self, Operation};
 use crate::engine::subject::{Kind, Numbering};
 
-/// Parses entries from the API server. Each entry that cannot be parsed, or whose JSON differs from the form
-/// that bowline writes, becomes a finding; the other entries are still parsed.
+/// Parses audit entries from the API server. Returns the parsed entries, and one finding for each entry that cannot
+/// be parsed or whose JSON differs from the form that bowline writes.
 pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
     let mut problems = Vec::new();
     let mut entries = Vec::with_capacity(objects.len());
@@ -52,7 +51,8 @@ pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
     (entries, problems)
 }
 
-/// Checks one entry without its chain. `object` is the entry from the API server.
+/// Checks one audit entry without its chain and returns the findings. `object` is the entry as the API server
+/// returned it.
 pub fn flaws(object: Value) -> Vec<Finding> {
     let (entries, mut problems) = read(vec![object]);
     for entry in &entries {
@@ -64,14 +64,14 @@ pub fn flaws(object: Value) -> Vec<Finding> {
     problems
 }
 
-/// An existing subject, for the comparison with its chain.
+/// A subject that exists on the server, for the comparison with its chain of audit entries.
 pub struct Live {
     pub kind: &'static Kind,
     /// The subject, as the API server returned it.
     pub object: DynamicObject,
 }
 
-/// Verifies every chain, and compares each existing subject with its chain.
+/// Verifies every chain of audit entries, and compares each subject in `subjects` with its chain.
 pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verification {
     let mut verdict = Verification {
         entries: entries.len(),
@@ -112,7 +112,8 @@ pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verification {
         let subject = subject(live.kind, &live.object);
         if let Some(subject) = subject.filter(|_| !recorded.contains(key)) {
             let generation = live.kind.number(&live.object).unwrap_or_default();
-            // bowline has not changed this subject, and changes by other programs have no entries.
+            // bowline has never changed this subject. Changes by other programs have no entries, so there is nothing
+            // to compare.
             if generation == 0 {
                 continue;
             }
@@ -123,7 +124,8 @@ pub fn verify(subjects: &[Live], entries: &[AuditEntry]) -> Verification {
             );
             let entry = name_at(&subject, generation);
             live.check_head(&subject, None, &mut verdict.problems);
-            // The subject may have changed before the AuditEntry kind was installed on the server.
+            // The subject may have changed before the kind AuditEntry was installed, so a missing chain is only a
+            // warning.
             let is_optional = live.kind.numbering != Numbering::Generation;
             let (severity, findings) = match is_optional
                 && operation::audit_head(&live.object).is_none()
@@ -161,7 +163,7 @@ fn are_missing(first: i64, last: i64) -> String {
     format!("{} {verb} missing", revisions(first, last))
 }
 
-/// Verifies one chain without its subject. Returns the problems and the warnings.
+/// Verifies one chain of audit entries without its subject. Returns the problems and the warnings.
 pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     for entry in chain.all() {
@@ -211,8 +213,8 @@ pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
     (problems, warnings)
 }
 
-/// Returns the finding for two consecutive entries whose hashes do not match. The caller has already checked
-/// the seals, so the older entry is reported as changed.
+/// Returns the finding for two consecutive audit entries whose hashes do not match. The finding blames the older
+/// entry, because the caller has already checked the seals of both.
 fn broken_link(chain: &Chain, before: Option<&AuditEntry>, entry: &AuditEntry) -> Finding {
     let name = entry.name_any();
     let (at, what) = match before {
@@ -268,7 +270,8 @@ fn own_flaws(entry: &AuditEntry) -> Vec<String> {
 }
 
 impl Live {
-    /// Compares the newest entry of a chain with the subject, which still has the data of the change.
+    /// Compares the newest entry of a chain with the subject, which still contains the data of the change. Adds the
+    /// differences to `problems`.
     fn agree(&self, chain: &Chain, problems: &mut Vec<Finding>) {
         let (kind, subject) = (self.kind.name, chain.subject);
         let generation = self.kind.number(&self.object).unwrap_or_default();
@@ -298,12 +301,13 @@ impl Live {
         }
     }
 
-    /// Builds the newest entry again from the subject, and describes how it differs from the stored entry.
+    /// Builds the audit entry of the current revision again from the subject. Describes how it differs from the
+    /// stored entry `newest`.
     fn differences(&self, before: Option<&AuditEntry>, newest: &AuditEntry) -> Vec<String> {
         let Self { kind, object } = self;
         let spec = &newest.spec;
-        // The subject does not have these values, so the comparison takes them from the entry: the writer of
-        // the entry, the time of an observed edit, and the uid and hash of contents.
+        // The subject does not contain these values: the writer of the entry, the time of an observed edit, and the
+        // uid and hash of contents. So the rebuilt entry gets them from the stored entry and they never differ.
         let recorder = Recorder {
             by: &spec.recorded_by,
             now: spec.at.0,
@@ -314,23 +318,24 @@ impl Live {
             _ => serde_json::Map::new(),
         };
         let mut object = object.clone();
-        // Later writes of annotations also change the times in the managed fields.
+        // Later writes of annotations change the times in the managed fields, so the rebuilt entry must not use these
+        // times.
         object.metadata.managed_fields = None;
         let expected = fields(&present(kind, &object, &spec.subject, before, &recorder));
         let found = fields(spec);
         let mut what: Vec<String> = expected
             .iter()
             .chain(found.iter().filter(|(key, _)| !expected.contains_key(*key)))
-            // `previous` is verified with the links of the chain.
+            // Leave out `previous`, because `check` verifies the links between entries.
             .filter(|(key, _)| *key != "previous" && expected.get(*key) != found.get(*key))
             .map(|(key, _)| format!("spec.{key} does not match the {}", kind.name))
             .collect();
-        // Other programs change the content of such a subject without an entry, so a difference proves
-        // nothing.
+        // Other programs change the fields of such a subject without an audit entry, so a difference is no problem.
         if kind.numbering != Numbering::Generation {
             return what;
         }
-        // Nobody recorded whether a GitOps tool owned the subject at that time, so both contents are valid.
+        // No entry records whether a GitOps tool owned the subject at that time. So the content is valid if it
+        // matches either case.
         let [effective, over_git] =
             [false, true].map(|owned| (kind.content)(&object, spec.at.0, owned).name);
         let to = spec.to.as_ref().map(|to| to.name.as_str());
@@ -343,8 +348,8 @@ impl Live {
         what
     }
 
-    /// Checks the audit head annotation of a subject: it must be the hash of the entry before bowline's last
-    /// change.
+    /// Checks the audit head annotation of a subject. It must contain the hash of the entry before bowline's last
+    /// change of the subject.
     fn check_head(&self, subject: &Subject, chain: Option<&Chain>, problems: &mut Vec<Finding>) {
         let entries = || {
             let root = chain.and_then(|chain| chain.root);
@@ -364,7 +369,7 @@ impl Live {
         let head = operation::audit_head(object);
         let root = chain.and_then(|chain| chain.root);
         let what = match moved {
-            // Retention removed the entry that the head names.
+            // The audit head names an entry that retention removed, so there is nothing to compare.
             Some(moved) if root.is_some_and(|root| root.spec.revision >= moved) => return,
             Some(moved) => {
                 let before = entries().rfind(|entry| entry.spec.revision < moved);

@@ -1,8 +1,7 @@
-//! Writes the audit entries of subjects: the entry of the newest change, and older entries that are still
-//! missing.
+//! Writes the audit entries of subjects: the entry for the newest change, and the missing entries for older changes.
 //!
-//! The name of an entry contains the subject and the revision. So two writers cannot create the same entry
-//! twice, and a writer that got no answer finds its entry by name.
+//! The name of an entry contains the subject and the revision. So two writers cannot both create an entry for the
+//! same revision. A writer that got no answer looks up the entry by its name.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
@@ -20,18 +19,18 @@ use crate::engine::whoami;
 /// The number of entries in one page of a list.
 const PAGE: u32 = if cfg!(test) { 3 } else { 500 };
 
-/// Writes audit entries under the user name that the API server knows.
+/// Writes audit entries in the name of one user.
 pub struct AuditWriter {
     entries: Api<AuditEntry>,
-    /// Where to record changes if the server does not have AuditEntries of the kind; None if entries
-    /// are written.
+    /// Set if the server does not have AuditEntries of the kind: then the writer records changes as Events instead.
+    /// None if it writes audit entries.
     events: Option<Api<Event>>,
     by: String,
     now: Timestamp,
 }
 
 impl AuditWriter {
-    /// Creates a writer. Asks the server for the name of the user.
+    /// Creates a writer for the user of the connection, whose name it asks the server for.
     pub async fn new(
         client: &Client,
         namespace: &str,
@@ -41,8 +40,8 @@ impl AuditWriter {
         Ok(Self::of(client, namespace, by, now))
     }
 
-    /// Like [`AuditWriter::new`], for a kind that exists without bowline: if the server does not
-    /// have AuditEntries of this kind, records changes as Events.
+    /// Creates a writer for a kind that exists without bowline, such as a workload. If the server does not have
+    /// AuditEntries of this kind, the writer records changes as Events.
     pub async fn for_kind(
         client: &Client,
         namespace: &str,
@@ -58,7 +57,7 @@ impl AuditWriter {
         Ok(writer)
     }
 
-    /// Creates a writer for a known user name, without a request.
+    /// Creates a writer for the user `by`. Sends no request, because the name is known.
     pub fn of(client: &Client, namespace: &str, by: String, now: Timestamp) -> Self {
         Self {
             entries: Api::namespaced(client.clone(), namespace),
@@ -68,13 +67,13 @@ impl AuditWriter {
         }
     }
 
-    /// Returns the user name that the entries contain.
+    /// Returns the user name that the writer puts into audit entries.
     pub fn by(&self) -> &str {
         &self.by
     }
 
-    /// Writes the missing entries of a subject. Returns the newest entry of its chain; None if there is no
-    /// entry.
+    /// Writes the missing audit entries of a subject. Returns the newest entry of the subject's chain; None if the
+    /// chain is empty.
     pub async fn record(
         &self,
         kind: &'static Kind,
@@ -89,8 +88,9 @@ impl AuditWriter {
             now: self.now,
             known: &[],
         };
-        // The first revision of a subject usually has no entry yet, so the writer creates the entry without a
-        // lookup. If the entry exists, the server answers with a conflict, and the writer looks it up.
+        // The first revision of a subject usually has no audit entry yet, so the lookup of the newest entry is
+        // skipped. If the entry exists, the server answers the creation with a conflict, and the next attempt looks
+        // it up.
         let first = kind.number(object) == Some(1)
             && matches!(operation::of(object, kind.name, Some(1)), Ok(None));
         let mut newest = match first {
@@ -110,7 +110,7 @@ impl AuditWriter {
                 Err(error) => error,
             };
             match &failed {
-                // Another writer created this entry first.
+                // Another writer created this entry first, so the next attempt looks it up.
                 kube::Error::Api(status) if status.code == 409 => {}
                 error if is_ambiguous(error) => pause(attempt).await,
                 _ => return Err(failed),
@@ -130,7 +130,7 @@ impl AuditWriter {
         Ok(())
     }
 
-    /// Returns the entry of one revision of a subject; None if it does not exist.
+    /// Returns the audit entry for one revision of a subject; None if the entry does not exist.
     pub async fn entry(
         &self,
         subject: &str,
@@ -145,8 +145,8 @@ impl AuditWriter {
         Ok(found.filter(|entry| entry.spec.subject.uid.as_deref() == Some(uid)))
     }
 
-    /// Returns the newest entry of a subject's chain. First looks for the entries of the current and the
-    /// previous revision, which usually exist.
+    /// Returns the newest audit entry of a subject. To avoid a list, it first looks for the entries of the current
+    /// and the previous revision, because one of them usually exists.
     async fn newest(
         &self,
         kind: &'static Kind,
@@ -160,20 +160,21 @@ impl AuditWriter {
             }
         }
         match number {
-            // Before its first change, a subject has no entry.
+            // Before its first change, a subject has no audit entry.
             ..=1 => Ok(None),
             _ => self.last(&name, &uid).await,
         }
     }
 
-    /// Lists a chain page by page and returns its newest entry.
+    /// Lists the audit entries of a subject page by page and returns the newest one. For subjects whose newest entry
+    /// has an unexpected revision.
     async fn last(&self, name: &str, uid: &str) -> Result<Option<AuditEntry>, kube::Error> {
         let chain = ListParams::default().fields(&format!("spec.subject.name={name}"));
         let mut page = chain.clone().limit(PAGE);
         let mut newest: Option<AuditEntry> = None;
         loop {
             let list = match repeat(|| self.entries.list(&page)).await {
-                // The continue token has expired, so the list starts again with the first page.
+                // The continue token of the list has expired, so the list starts again with the first page.
                 Err(kube::Error::Api(status))
                     if status.code == 410 && page.continue_token.is_some() =>
                 {
@@ -193,20 +194,20 @@ impl AuditWriter {
     }
 }
 
-/// The AuditEntries that a server stores.
+/// For which kinds of subjects a server stores AuditEntries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntriesOf {
-    /// Entries of the kind.
+    /// The server stores AuditEntries for the requested kind.
     Kind,
-    /// Entries of other kinds: an older bowline installed the definition, which lists its subjects.
+    /// The server stores AuditEntries only for other kinds, because an older bowline installed their definition.
     OtherKinds,
-    /// None: the kind AuditEntry is not installed.
+    /// The server stores no AuditEntries, because the kind AuditEntry is not installed.
     Nothing,
 }
 
 impl EntriesOf {
-    /// Reads from the OpenAPI document of the server whether it stores AuditEntries of a kind. If the server
-    /// does not answer, returns [`EntriesOf::Kind`]: the next request then reports the error.
+    /// Reads from the OpenAPI document of the server for which kinds it stores AuditEntries. If the server does not
+    /// answer, returns [`EntriesOf::Kind`], so that the next request reports the error.
     pub async fn ask(client: &Client, kind: &Kind) -> Self {
         let group = AuditEntry::api_version(&());
         let request = http::Request::get(format!("/openapi/v3/apis/{group}"))

@@ -1,5 +1,5 @@
-//! Sorts changes by their importance for the reader: images, then environment variables and configuration
-//! data, then replicas and resources, then the rest. The same change of several objects is one line.
+//! Sorts changes by their importance for the reader: images, then environment variables and configuration data, then
+//! replicas and resources, then the rest. If several objects change in the same way, their change is one line.
 //!
 //! The plan screen, the plan on the command line and the object list of the diff screen use this order.
 
@@ -16,34 +16,34 @@ const VALUE: usize = 160;
 /// How important a change is for the reader. The first variant is the most important one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Importance {
-    /// An image, or a container that is added or removed.
+    /// A change of an image, or a container that is added or removed.
     Image,
-    /// An environment variable, an argument or configuration data.
+    /// A change of an environment variable, an argument or configuration data.
     Data,
-    /// A number of replicas, or the resources of a container.
+    /// A change of the number of replicas, or of the resources of a container.
     Scale,
     /// Any other change.
     Other,
 }
 
-/// A change of one object, or the same change of several objects.
+/// One line of the change summary: a change of one object, or the same change of several objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeLine<'d> {
     pub importance: Importance,
-    /// The objects that change in this way; at least one.
+    /// The objects that this line is about; at least one.
     pub objects: Vec<&'d Identity>,
-    /// The kind of change. `Added` and `Removed` mean a whole object.
+    /// How the objects change. `Added` and `Removed` mean whole objects; `Changed` means the field `field`.
     pub change: Change,
-    /// The short name of the field, such as `containers[web].image`; empty for a whole object.
+    /// The short name of the changed field, such as `containers[web].image`; empty if a whole object changes.
     pub field: String,
-    /// The old value; None if the change adds the field.
+    /// The old value of the field; None if the change adds the field.
     pub before: Option<&'d Value>,
-    /// The new value; None if the change removes the field.
+    /// The new value of the field; None if the change removes the field.
     pub after: Option<&'d Value>,
 }
 
 impl ChangeLine<'_> {
-    /// Returns the old and the new value as text.
+    /// Returns the old and the new value of the field as text for the user.
     pub fn values(&self) -> (String, String) {
         let word = |value: Option<&Value>, absent: &str| match value {
             None => absent.to_owned(),
@@ -51,8 +51,8 @@ impl ChangeLine<'_> {
             Some(other) => other.to_string(),
         };
         let (before, after) = (word(self.before, "(none)"), word(self.after, "(removed)"));
-        // Equal texts mean that only the type changed, for example from the number 1 to the string "1". JSON
-        // shows the type.
+        // Both texts are equal if only the type changed, for example from the number 1 to the string "1". So the
+        // values are printed as JSON, which shows the type.
         match before == after {
             true => {
                 let exact = |value: Option<&Value>| value.map_or(String::new(), Value::to_string);
@@ -63,7 +63,7 @@ impl ChangeLine<'_> {
     }
 }
 
-/// A step of a field path.
+/// A step of a field path: the key of a map, or an item of a list.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Key(String),
@@ -71,7 +71,8 @@ enum Step {
 }
 
 impl Diff {
-    /// Returns the change lines, the most important first. The same change of several objects is one line.
+    /// Returns the change lines of the diff, the most important first. If several objects change in the same way,
+    /// they share one line.
     pub fn change_lines(&self) -> Vec<ChangeLine<'_>> {
         let mut lines: Vec<ChangeLine<'_>> = Vec::new();
         let mut known: HashMap<(String, String), usize> = HashMap::new();
@@ -90,7 +91,8 @@ impl Diff {
             let paths: Vec<Vec<Step>> = object.fields.iter().map(|it| steps(&it.path)).collect();
             let shorts: Vec<String> = paths.iter().map(|steps| short(steps)).collect();
             for ((field, steps), name) in object.fields.iter().zip(&paths).zip(&shorts) {
-                // If two changed fields of an object have the same short name, both keep their full paths.
+                // If two changed fields of an object have the same short name, the line shows their full paths
+                // instead.
                 let same = shorts.iter().filter(|other| *other == name).count();
                 let name = match same > 1 && meta(steps).is_none() {
                     true => written(steps),
@@ -104,7 +106,7 @@ impl Diff {
                     before: field.before.as_ref(),
                     after: field.after.as_ref(),
                 };
-                // Masked values look equal even if the Secrets change in different ways, so each Secret gets
+                // All masked values look the same, even if two Secrets change in different ways. So each Secret gets
                 // its own line.
                 if object.identity.kind == "Secret" {
                     lines.push(line);
@@ -130,7 +132,7 @@ impl Diff {
         lines
     }
 
-    /// Returns the indexes of the changed objects in `objects`, the object with the most important change
+    /// Returns the indexes of the changed objects in `objects`. The object with the most important change comes
     /// first.
     pub fn by_importance(&self) -> Vec<usize> {
         let changed = self.objects.iter().enumerate();
@@ -265,8 +267,8 @@ fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// Returns the short name of a field: without the path to the pod template. A label or an annotation is shown
-/// only by its key.
+/// Returns the short name of a field, which leaves out the path to the pod template. The short name of a label or an
+/// annotation is its key.
 fn short(steps: &[Step]) -> String {
     let is =
         |at: usize, wanted: &str| matches!(steps.get(at), Some(Step::Key(key)) if key == wanted);
@@ -288,7 +290,7 @@ fn short(steps: &[Step]) -> String {
     written(steps.get(start..end).unwrap_or_default())
 }
 
-/// Returns the key of a label or an annotation; None for any other field.
+/// Returns the key of a label or an annotation from its field path; None if the field is neither.
 fn meta(steps: &[Step]) -> Option<String> {
     let [.., Step::Key(metadata), Step::Key(kind), Step::Key(key)] = steps else {
         return None;
@@ -300,7 +302,7 @@ fn meta(steps: &[Step]) -> Option<String> {
     }
 }
 
-/// Joins the steps of a field path.
+/// Joins the steps of a field path to text.
 fn written(steps: &[Step]) -> String {
     let mut out = String::new();
     for step in steps {
@@ -314,9 +316,10 @@ fn written(steps: &[Step]) -> String {
     out
 }
 
-/// Shortens two different values to at most `columns` each, so that the difference stays visible.
+/// Shortens two different values to at most `columns` each, so that the reader still sees the difference.
 ///
-/// It cuts the common start and end first. If the difference itself is too long, its start and its end stay.
+/// First cuts the text that both values have in common at the start and the end. If the difference itself is too
+/// long, cuts its middle.
 pub fn shortened(before: &str, after: &str, columns: usize) -> (String, String) {
     let (before, after) = (text::line(before), text::line(after));
     let common = |one: &mut dyn Iterator<Item = char>, other: &mut dyn Iterator<Item = char>| {
@@ -331,11 +334,11 @@ pub fn shortened(before: &str, after: &str, columns: usize) -> (String, String) 
     (one(&before), one(&after))
 }
 
-/// The longest end of a changed word that is shown after the difference, in characters.
+/// The largest number of characters that are shown after the difference to complete a changed word.
 const WORD_END: usize = 4;
 
-/// Shortens a text to `columns` around the difference. The first `head` and the last `tail` characters are
-/// equal to those of the other text.
+/// Shortens a text to `columns`, so that the difference from another text stays visible. The first `head` and the
+/// last `tail` characters of the two texts are equal.
 fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
     if text::width(text) <= columns {
         return text.to_owned();
@@ -352,8 +355,7 @@ fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
                 String::new()
             }
         };
-        // The end of the changed word is shown too: 8s and 5s differ only in the digit, but the reader needs
-        // the unit.
+        // Complete the changed word: `8s` and `5s` differ only in the digit, but the reader needs the unit.
         let behind = chars.get(chars.len() - tail..).unwrap_or_default();
         let word = behind.iter().take_while(|c| c.is_alphanumeric()).count();
         let word = if word <= WORD_END { word } else { 0 };
@@ -366,8 +368,8 @@ fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
             text::fit_name(&format!("{middle}{end}"), room)
         );
     }
-    // The remaining columns first show the text before the difference, which names the value, then the text
-    // after it.
+    // The remaining columns show the text before the difference, because it names the value. If columns are left,
+    // they show the text after the difference.
     let mut room = columns - needed;
     let mut start = head;
     let mut end = chars.len() - tail;

@@ -1,11 +1,11 @@
-//! Object names for a narrow list: short, but still different for different objects.
+//! Short names of objects for a narrow list. Different objects always get different names.
 
 use std::collections::HashMap;
 
 use super::Identity;
 use crate::text;
 
-/// The short names of kinds, as in kubectl.
+/// The short names that kubectl uses for kinds.
 const SHORT: &[(&str, &str)] = &[
     ("ConfigMap", "cm"),
     ("CronJob", "cj"),
@@ -23,7 +23,7 @@ const SHORT: &[(&str, &str)] = &[
     ("StatefulSet", "sts"),
 ];
 
-/// The largest width of a kind that has no short name, in terminal columns.
+/// The largest width of a kind in a label, in terminal columns. Only for kinds without a short name.
 const KIND: usize = 12;
 
 /// Returns one label per object, each at most `columns` wide. Different objects get different labels.
@@ -50,8 +50,8 @@ pub fn labels(objects: &[&Identity], columns: usize) -> Vec<String> {
     labels
 }
 
-/// Returns kind and name of an object. If another object has the same kind and name, also returns group and
-/// namespace.
+/// Returns kind and name of an object. Also returns group and namespace if another object in `objects` has the same
+/// kind and name.
 fn full(one: &Identity, objects: &[&Identity]) -> String {
     let alike = |other: &&&Identity| other.kind == one.kind && other.name == one.name;
     let mut others = objects.iter().filter(alike);
@@ -91,7 +91,7 @@ fn fitted(one: &Identity, full: &str, columns: usize) -> String {
     }
 }
 
-/// Returns the end of a label, for names that differ only at their ends.
+/// Returns the end of a label. For objects whose names differ only at their ends.
 fn tail(full: &str, columns: usize) -> String {
     let cleaned = text::line(full);
     if text::width(&cleaned) <= columns {

@@ -1,4 +1,4 @@
-//! Compares two texts by line. The differences are hunks with equal lines (context) around them.
+//! Compares two texts by line. Each difference is a hunk: changed lines with some equal lines around them.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -8,14 +8,14 @@ use serde::Serialize;
 use super::sequence::{self, Edit};
 use super::words::words;
 
-/// The text that contains a line.
+/// Which of the two texts contains a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Kind {
-    /// Both texts.
+    /// Both texts contain the line.
     Context,
-    /// Only the first text.
+    /// Only the first text contains the line.
     Removed,
-    /// Only the second text.
+    /// Only the second text contains the line.
     Added,
 }
 
@@ -26,34 +26,34 @@ pub struct Line {
     pub before: Option<usize>,
     /// The number of the line in the second text, from 1; None if that text does not contain the line.
     pub after: Option<usize>,
-    /// The byte range of the line in the text of the hunk, without the line end.
+    /// The byte range of the line in [`Hunk::text`], without the line break.
     text: Range<usize>,
-    /// Whether a line break ends the line. Only the last line of a text may have none.
+    /// Whether the line ends with a line break. Only the last line of a text may have none.
     pub ended: bool,
-    /// The index in the hunk of the line that replaces this line or that this line replaces; None if there is
-    /// none.
+    /// For a replaced line, the index in the hunk of the line that replaces it; for a replacing line, that of the
+    /// line it replaces. None for other lines.
     pub pair: Option<usize>,
 }
 
-/// Consecutive lines of one text.
+/// A range of consecutive lines in one text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Span {
-    /// The number of the first line, from 1; if there are no lines, the number of the line before.
+    /// The number of the first line of the range, from 1. If the range is empty, the number of the line before it.
     pub start: usize,
-    /// The number of lines.
+    /// The number of lines in the range.
     pub count: usize,
 }
 
-/// Changes that are close together, with the equal lines around them.
+/// A group of changed lines that are close together, with the equal lines around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// The lines of the first text that the hunk covers.
+    /// The range of lines of the first text that the hunk shows.
     pub before: Span,
-    /// The lines of the second text that the hunk covers.
+    /// The range of lines of the second text that the hunk shows.
     pub after: Span,
-    /// The lines of the hunk; removed lines come before added lines.
+    /// The lines of the hunk in order. Removed lines come before the added lines that replace them.
     pub lines: Vec<Line>,
-    /// The text of all lines as one string. One small string per line would cost more time than the diff.
+    /// The text of all lines of the hunk as one string, because one small string per line would be slow.
     text: String,
 }
 
@@ -70,7 +70,7 @@ impl Hunk {
         }
     }
 
-    /// Adds one line.
+    /// Adds one line to the hunk. `write` appends the text of the line.
     pub(super) fn write_line(&mut self, kind: Kind, write: impl FnOnce(&mut String)) {
         let at = self.text.len();
         write(&mut self.text);
@@ -79,8 +79,8 @@ impl Hunk {
         self.push(kind, at..end, ended);
     }
 
-    /// Adds lines of one kind: skips the first `skip` lines, then adds at most `limit`. Returns the number of
-    /// added lines.
+    /// Adds lines of one kind to the hunk: skips the first `skip` lines, then adds at most `limit`. Returns the
+    /// number of added lines.
     pub(super) fn write(
         &mut self,
         kind: Kind,
@@ -109,8 +109,8 @@ impl Hunk {
     fn push(&mut self, kind: Kind, text: Range<usize>, ended: bool) {
         let next = |span: &mut Span, is_there: bool| {
             is_there.then(|| {
-                // The span of an empty run starts at the line before it, so the first added line moves the
-                // start.
+                // The start of an empty range is the line before it, so the start increases with the first added
+                // line.
                 span.start += usize::from(span.count == 0);
                 span.count += 1;
                 span.start + span.count - 1
@@ -128,13 +128,13 @@ impl Hunk {
         });
     }
 
-    /// Returns the text of a line without its line end. The text may contain control characters.
+    /// Returns the text of a line without its line break. The text may contain control characters.
     pub fn text(&self, line: &Line) -> &str {
         self.text.get(line.text.clone()).unwrap_or_default()
     }
 
-    /// Pairs each removed line with an added line: in order if there are as many removed as added lines,
-    /// otherwise by indentation and key.
+    /// Pairs removed lines with added lines. If their numbers are equal, pairs them in order; otherwise by
+    /// indentation and key.
     pub(super) fn pair(&mut self, removed: usize, added: usize) {
         let end = self.lines.len();
         let as_many = added - removed == end - added;
@@ -157,8 +157,7 @@ impl Hunk {
         }
     }
 
-    /// Returns the hunk with at most `context` equal lines around each change. The result may be several
-    /// hunks.
+    /// Reduces the hunk to at most `context` equal lines around each change. So the hunk may become several hunks.
     pub fn narrowed(&self, context: usize) -> Vec<Hunk> {
         let changed: Vec<usize> = (0..self.lines.len())
             .filter(|at| self.lines[*at].kind != Kind::Context)
@@ -178,7 +177,7 @@ impl Hunk {
             .collect()
     }
 
-    /// Copies a range of lines to a new hunk.
+    /// Copies a range of the hunk's lines to a new hunk.
     fn part(&self, range: Range<usize>) -> Hunk {
         let gone = self.lines.get(..range.start).unwrap_or_default();
         let behind = |span: Span, without: Kind| {
@@ -203,8 +202,8 @@ impl Hunk {
         hunk
     }
 
-    /// Returns the byte ranges of a line that differ from its pair. Callers use it only for visible lines,
-    /// because it is slow.
+    /// Returns the byte ranges of a line that differ from the line it is paired with. This is slow, so callers use it
+    /// only for lines on the screen.
     pub fn words(&self, line: usize) -> Vec<Range<usize>> {
         let Some(this) = self.lines.get(line) else {
             return Vec::new();
@@ -224,13 +223,13 @@ impl Hunk {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
     pub hunks: Vec<Hunk>,
-    /// The reason why a hunk is larger than necessary; None if all hunks are exact.
+    /// The reason why a hunk is larger than necessary; None if all hunks are as small as possible.
     pub coarse: Option<String>,
 }
 
 impl Lines {
-    /// Applies the difference to the first text and returns the second text; None if `before` is not the
-    /// first text.
+    /// Applies the difference to the first text and returns the second text. Returns None if `before` is not the
+    /// first text of this difference.
     pub fn apply(&self, before: &str) -> Option<String> {
         let old: Vec<&str> = before.split_inclusive('\n').collect();
         let mut out = String::with_capacity(before.len());
@@ -261,8 +260,8 @@ impl Lines {
     }
 }
 
-/// Compares two texts by line, with `context` equal lines around each change. After `deadline`, reports whole
-/// blocks as replaced.
+/// Compares two texts by line, with `context` equal lines around each change. After `deadline`, reports each
+/// remaining block as completely replaced.
 pub fn lines(before: &str, after: &str, context: usize, deadline: Option<Instant>) -> Lines {
     if before == after {
         return Lines {
@@ -311,13 +310,13 @@ fn hunk(old: &[&str], new: &[&str], edits: &[Edit], context: usize) -> Hunk {
     hunk
 }
 
-/// The estimated length of a line in bytes, for the capacity of strings.
+/// The estimated length of a line in bytes, to allocate strings with enough capacity.
 const LENGTH: usize = 40;
 
-/// How many lines ahead the pairing of lines searches.
+/// How many added lines ahead `pair` searches for the line that replaces a removed line.
 const REACH: usize = 16;
 
-/// Returns the indentation and the key of a YAML line.
+/// Returns the indentation and the key of a YAML line: the text before the first colon.
 fn head(text: &str) -> &str {
     text.split_once(':').map_or(text, |(head, _)| head)
 }

@@ -1,22 +1,23 @@
-//! Masks the values of Secrets. A Secret may be at any place in an object, for example in a list or a
-//! template.
+//! Masks the values of Secrets, so that no diff shows them. A Secret may be at any place in an object, for example in
+//! a list or a template.
 
 use serde_json::{Map, Value};
 
-/// The text that replaces a value of a Secret.
+/// The text that is shown instead of a value of a Secret.
 pub(super) const MASK: &str = "***";
-/// The text that replaces a value of a Secret if the diff changes the value.
+/// The text that is shown instead of a value of a Secret that the diff changes.
 pub(super) const MASK_CHANGED: &str = "*** (changed)";
-/// The annotation of `kubectl apply`. It contains the whole object as JSON, with all values of a Secret.
+/// The name of the annotation that `kubectl apply` writes. For a Secret, it contains all secret values, because it
+/// contains the whole object as JSON.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Whether a map is a Secret or a list of Secrets.
+/// Whether a JSON map is a Secret or a list of Secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secrecy {
     /// The map is no Secret.
     Open,
     Secret,
-    /// The map is a list whose items are Secrets, even if an item has no kind.
+    /// The map is a SecretList. Its items are Secrets, even if an item has no kind.
     List,
 }
 
@@ -35,8 +36,8 @@ pub(super) fn is_secret_field(key: &str) -> bool {
     matches!(key, "data" | "stringData")
 }
 
-/// Returns whether the annotation of `kubectl apply` may be shown: its text must name a kind and contain no
-/// Secret.
+/// Returns whether the diff may show the annotation of `kubectl apply`. This is the case if the annotation contains
+/// an object with a kind, and no Secret.
 pub(super) fn is_open_annotation(text: &Value) -> bool {
     let parsed = text.as_str().map(serde_json::from_str::<Value>);
     matches!(parsed, Some(Ok(value)) if value.get("kind").is_some_and(Value::is_string) && !holds_secret(&value))
@@ -55,8 +56,8 @@ fn holds_secret(value: &Value) -> bool {
     }
 }
 
-/// Copies a value and masks the values of all Secrets in it. `secret` is true if the value itself belongs to
-/// a Secret.
+/// Copies a value and masks the values of all Secrets in it. `secret` says whether the value itself is part of a
+/// Secret.
 pub(super) fn masked(value: &Value, secret: bool) -> Value {
     match value {
         Value::Object(map) => {
@@ -77,7 +78,7 @@ pub(super) fn masked(value: &Value, secret: bool) -> Value {
     }
 }
 
-/// Masks the values in a `data` or `stringData` map; the keys stay.
+/// Masks the values of a Secret's `data` or `stringData` map. The keys stay visible.
 pub(super) fn values(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

@@ -1,12 +1,11 @@
 //! The difference between two sets of objects: by object, then by field, then by line and word.
 //!
-//! Objects are paired by group, kind, namespace and name. Then their fields are compared; list items are
-//! paired by their names, so a reordered list is no change. Last, the lines of the remaining differences are
-//! compared. By default the diff hides noise: fields that servers and controllers write. The diff masks
-//! values of Secrets before it stores them, so no output can contain one.
+//! Objects are paired by group, kind, namespace and name. List items are paired by their names, so another order of a
+//! list is no change. By default, the diff hides noise: fields that servers and controllers write. The diff masks the
+//! values of Secrets before it stores them, so no output can contain such a value.
 //!
-//! The lines show the objects as YAML, without noise and with masked values. The list items of `after` are
-//! shown in the order of `before`. This module does not read from a cluster, colour or print.
+//! The lines show the objects as YAML, without noise and with masked values. Lists of the second object are shown in
+//! the order of the first. This module does not read from a cluster, use colours or print.
 
 mod importance;
 mod labels;
@@ -41,19 +40,19 @@ pub fn masked(object: &Value) -> Value {
 /// The options of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Whether to show noise: fields that servers and controllers write, differences between empty and absent
-    /// values, and reorderings.
+    /// Whether the diff shows noise: fields that servers and controllers write, differences between empty and absent
+    /// values, and another order of list items.
     pub show_noise: bool,
-    /// The side with live objects, if one has. The diff treats fields that only this side has as defaults and
-    /// hides them.
+    /// The side that contains live objects; None if no side does. The diff hides fields that only this side has,
+    /// because the server filled in defaults.
     pub live: Option<Side>,
-    /// Whether to compare lines too. Lines need most of the time, so an overview compares only fields, and
-    /// compares lines only for the visible objects.
+    /// Whether the diff also compares lines, which is slow. An overview therefore compares only fields, and compares
+    /// lines only for the objects on the screen.
     pub lines: bool,
-    /// The number of equal lines to show around a change.
+    /// The number of equal lines that the diff shows around a change.
     pub context: usize,
-    /// The time at which the comparison stops its search for the smallest difference. After it, whole blocks
-    /// are shown as replaced.
+    /// The time at which the diff stops the search for the smallest difference. After that it shows whole blocks as
+    /// replaced. None for no limit.
     pub deadline: Option<Instant>,
 }
 
@@ -72,7 +71,7 @@ impl Default for Options {
 /// The value of [`Options::context`] that shows the whole object around a change.
 pub const WHOLE: usize = usize::MAX;
 
-/// A side of a comparison.
+/// One of the two sides of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The older or left side.
@@ -81,25 +80,26 @@ pub enum Side {
     After,
 }
 
-/// The identity of an object. The diff pairs objects with the same identity.
+/// The identity of an object. The diff compares objects that have the same identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Identity {
-    /// The API group; empty for the core group.
+    /// The API group of the object; empty for the core group.
     pub group: String,
     pub kind: String,
-    /// The namespace; empty for a cluster-scoped object.
+    /// The namespace of the object; empty for a cluster-scoped object.
     pub namespace: String,
     pub name: String,
 }
 
 impl Identity {
-    /// Returns the identity of an object. A part that the object does not have is empty.
+    /// Returns the identity of an object. If the object has no namespace, for example, the namespace in the identity
+    /// is empty.
     pub fn of(object: &Value) -> Self {
         Key::of(object).into()
     }
 }
 
-/// An identity that borrows from the object.
+/// The identity of an object, borrowed from the object to avoid copies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     group: &'a str,
@@ -157,20 +157,20 @@ pub enum Change {
     Added,
     /// Only the first set has the object.
     Removed,
-    /// Both sets have the object, and it differs.
+    /// Both sets have the object, and a field of it differs.
     Changed,
-    /// Both sets have the object, and it is equal or differs only in hidden noise.
+    /// Both sets have the object, and no field of it differs, except hidden noise.
     Same,
 }
 
 /// A field of an object that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldChange {
-    /// The path, such as `spec.containers[name=app].image`; empty for the object itself.
+    /// The path of the field, such as `spec.containers[name=app].image`; empty for the object itself.
     pub path: String,
-    /// The old value, masked if it is secret; None if the field is new.
+    /// The old value of the field, masked if it is secret; None if only the new object has the field.
     pub before: Option<Value>,
-    /// The new value, masked if it is secret; None if the field is removed.
+    /// The new value of the field, masked if it is secret; None if only the old object has the field.
     pub after: Option<Value>,
 }
 
@@ -182,7 +182,7 @@ pub struct ObjectDiff {
     pub change: Change,
     /// The fields that differ; empty if the whole object is added or removed.
     pub fields: Vec<FieldChange>,
-    /// The lines that differ, with context; empty if [`Options::lines`] is false.
+    /// The changed lines of the object's YAML, with context; empty if [`Options::lines`] is false.
     pub hunks: Vec<Hunk>,
 }
 
@@ -190,12 +190,12 @@ pub struct ObjectDiff {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
     pub objects: Vec<ObjectDiff>,
-    /// The reason why some hunks are larger than necessary; None if all are exact. A hunk that is too large
-    /// is still correct.
+    /// The reason why some hunks are larger than necessary; None if all hunks are as small as possible. A hunk that
+    /// is too large is still correct.
     pub coarse: Option<String>,
 }
 
-/// Compares two sets of objects.
+/// Compares two sets of objects and returns their difference.
 pub fn diff(before: &[Value], after: &[Value], options: &Options) -> Diff {
     let mut walk = tree::Walk::new(options);
     let mut coarse = 0;
@@ -215,8 +215,8 @@ pub fn diff(before: &[Value], after: &[Value], options: &Options) -> Diff {
     Diff { objects, coarse }
 }
 
-/// Pairs the objects of two sets, sorted by identity. If a set has several objects with the same identity,
-/// they are paired in their order.
+/// Pairs the objects of two sets by identity, sorted. Several objects with the same identity are paired in the order
+/// of their sets.
 fn pairs<'a>(
     before: &'a [Value],
     after: &'a [Value],
@@ -246,7 +246,7 @@ fn pairs<'a>(
     })
 }
 
-/// Compares a pair of objects. None stands for an object that one of the sets does not have.
+/// Compares two objects with the same identity. An object is None if its set does not contain it.
 fn compare<'a>(
     identity: Identity,
     before: Option<&'a Value>,

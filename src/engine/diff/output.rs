@@ -1,7 +1,6 @@
 //! Prints a diff: as text for users, as a unified diff and as JSON.
 //!
-//! The text and the unified diff contain no characters that control a terminal. JSON keeps the original
-//! texts.
+//! The text and the unified diff contain no characters that control a terminal. JSON contains the values unchanged.
 
 use std::fmt::Write as _;
 
@@ -11,7 +10,7 @@ use super::{Change, Diff, Hunk, Identity, Kind, ObjectDiff};
 use crate::text;
 
 impl Diff {
-    /// Returns whether the diff shows no change. There may be hidden noise.
+    /// Returns whether the diff shows no change. Hidden noise does not count as a change.
     pub fn is_empty(&self) -> bool {
         self.changed().next().is_none()
     }
@@ -21,13 +20,13 @@ impl Diff {
         objects.filter(|object| object.change != Change::Same)
     }
 
-    /// Returns the number of objects that differ in this way.
+    /// Returns the number of objects that differ in the way `change`.
     pub fn count(&self, change: Change) -> usize {
         let objects = self.objects.iter();
         objects.filter(|object| object.change == change).count()
     }
 
-    /// Returns the diff with at most `context` equal lines around each change.
+    /// Returns a copy of the diff with at most `context` equal lines around each change.
     pub fn narrowed(&self, context: usize) -> Diff {
         let object = |object: &ObjectDiff| ObjectDiff {
             hunks: object
@@ -43,8 +42,8 @@ impl Diff {
         }
     }
 
-    /// Prints the diff for the user: the objects, the most important change first, with their hunks or else
-    /// their changed fields, then a summary.
+    /// Prints the diff for the user: each changed object with its hunks, or else its changed fields, then a summary.
+    /// The object with the most important change comes first.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let places = self.by_importance();

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The keys that can identify list items, in the order in which they are tried. The second key of a pair is
-/// optional and has a default.
+/// The keys that can identify list items; the first usable key is taken. Some keys need a second key with a default,
+/// such as `protocol`.
 const KEYS: &[(&str, Option<(&str, &str)>)] = &[
     ("name", None),
     ("containerPort", Some(("protocol", "TCP"))),
@@ -21,18 +21,18 @@ const KEYS: &[(&str, Option<(&str, &str)>)] = &[
     ("host", None),
 ];
 
-/// Returns whether the order of a list is a difference although its items have names.
+/// Returns whether the order of the list under this key is important, even if its items have names.
 pub(super) fn is_ordered(key: &str) -> bool {
     key == "initContainers"
 }
 
-/// The names of the items of two lists.
+/// The names by which the items of two lists are paired.
 pub(super) struct Names<'a> {
-    /// The key in each item that contains its name.
+    /// The key under which each item contains its name.
     pub(super) key: &'static str,
-    /// The names of the items of the first list.
+    /// The names of the items of the first list, in its order.
     pub(super) before: Vec<Cow<'a, str>>,
-    /// The names of the items of the second list.
+    /// The names of the items of the second list, in its order.
     pub(super) after: Vec<Cow<'a, str>>,
 }
 
@@ -83,11 +83,12 @@ fn scalar(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The index of an item in the first and in the second list; None if the list does not have the item.
+/// Two paired list items: the index in the first list and the index in the second list. An index is None if its list
+/// does not contain the item.
 pub(super) type Pair = (Option<usize>, Option<usize>);
 
-/// Pairs items by name, in the order of `before`. A new item comes after the item that is before it in
-/// `after`. Also returns whether the common items have another order.
+/// Pairs list items by name, in the order of `before`. An item that only `after` has comes behind the item that
+/// precedes it in `after`. The flag says whether the common items have another order in `after`.
 pub(super) fn by_name(before: &[Cow<'_, str>], after: &[Cow<'_, str>]) -> (Vec<Pair>, bool) {
     // The usual case: the lists have the same names in the same order.
     if before == after {
@@ -104,7 +105,7 @@ pub(super) fn by_name(before: &[Cow<'_, str>], after: &[Cow<'_, str>]) -> (Vec<P
         .enumerate()
         .map(|(at, name)| (name.as_ref(), at))
         .collect();
-    // The new items, grouped by the common item before them; None groups the new items at the start of the
+    // The new items, grouped by the common item before them. The key None groups the new items at the start of the
     // list.
     let mut following: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
     let mut last = None;

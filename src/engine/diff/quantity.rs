@@ -1,5 +1,5 @@
-//! Compares Kubernetes quantities by amount: `2` equals `2000m`, and `1Gi` equals `1024Mi`. An API server
-//! stores its own form of a quantity, so another form of the same amount is no change.
+//! Compares Kubernetes quantities by amount: `2` equals `2000m`, and `1Gi` equals `1024Mi`. An API server may store
+//! another form than the user wrote, so only another amount is a change.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ pub(super) fn are_equal(before: &Value, after: &Value) -> bool {
     amount(before).is_some_and(|before| amount(after) == Some(before))
 }
 
-/// Returns the amount of a quantity in billionths (nano); None if the value is no quantity, or is too large
-/// or too precise.
+/// Returns the amount of a quantity in billionths (nano). Returns None if the value is no quantity, or if its amount
+/// is too large or too precise.
 fn amount(value: &Value) -> Option<i128> {
     match value {
         Value::String(text) => parse(text),
@@ -40,7 +40,8 @@ fn parse(text: &str) -> Option<i128> {
     })
 }
 
-/// Returns the factor and the power of ten that a suffix stands for.
+/// Returns the factor and the power of ten that a quantity suffix stands for, such as `Ki` or `m`. None if the suffix
+/// is unknown.
 fn scale(suffix: &str) -> Option<(i128, i32)> {
     let decimal = match suffix {
         "n" => Some(-9),

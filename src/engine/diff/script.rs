@@ -1,8 +1,8 @@
-//! The YAML of two objects as one list of pieces. A piece is one or more lines that one object or both
-//! objects contain.
+//! The YAML of two objects as one list of pieces. A piece is one or more lines that one object or both objects
+//! contain.
 //!
-//! Most lines of two large objects are equal and far from a change. To print them would cost more time than
-//! to find the changes. So a piece only knows its number of lines, and is printed if it is near a change.
+//! To print all lines of two large objects would be slower than to find the changes. So a piece keeps only its number
+//! of lines, and this module prints only the pieces near a change.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::lines::{Hunk, Kind};
 use super::sequence;
 
-/// The sides (objects) whose YAML contains a piece.
+/// Which of the two compared objects have a piece in their YAML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sides {
     Before,
@@ -29,7 +29,7 @@ impl Sides {
         }
     }
 
-    /// Returns the sides whose flag is true; None if both are false.
+    /// Returns the sides for which the flag is true; None if both flags are false.
     pub(super) fn of(before: bool, after: bool) -> Option<Self> {
         match (before, after) {
             (true, true) => Some(Self::Both),
@@ -40,8 +40,7 @@ impl Sides {
     }
 }
 
-/// The indentation and the key of a piece. The list dashes before the key are added when the piece is added
-/// to a [`Script`].
+/// The indentation and the key of a piece. The dashes of list items before the key are added later, by [`Script`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct At<'a> {
     pub(super) indent: usize,
@@ -49,7 +48,7 @@ pub(super) struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// Returns the place of an entry of a map. The map is at this place.
+    /// Returns the place of an entry with this key. `self` is the place of the map that contains the entry.
     pub(super) fn entry(self, key: &'a str) -> Self {
         Self {
             indent: self.spot(0).of_map().indent,
@@ -57,7 +56,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns the place of an item of a list. The list is at this place.
+    /// Returns the place of a list item. `self` is the place of the list that contains the item.
     pub(super) fn item(self) -> Self {
         Self {
             indent: self.spot(0).of_list().indent,
@@ -77,19 +76,19 @@ impl<'a> At<'a> {
 /// The content of a piece.
 #[derive(Debug, Clone)]
 pub(super) enum What<'a> {
-    /// The key of a map or list whose content follows as other pieces.
+    /// A key whose value is a map or list. The content of the map or list follows as other pieces.
     Open,
     /// A scalar, or an empty map or list.
     Leaf(&'a Value),
-    /// A text that replaces a value, such as a mask.
+    /// A text that is shown instead of a value, such as a mask.
     Instead(&'static str),
-    /// A map or list that is shown as empty, because all its content is hidden.
+    /// A map or list that is shown as empty (`{}` or `[]`), because the diff hides all its content.
     Nothing(&'static str),
     /// The first line of a multi-line string, with its chomping indicator (`-`, `+` or empty).
     Head(&'static str),
     /// A line of a multi-line string.
     Text(&'a str),
-    /// A complete line of YAML.
+    /// A line that is already printed as YAML.
     Written(Box<str>),
 }
 
@@ -103,8 +102,8 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Adds the lines of the piece to a hunk: skips the first `skip` lines, then adds at most `limit`.
-    /// Returns the number of added lines.
+    /// Adds the lines of the piece to a hunk: skips the first `skip` lines, then adds at most `limit`. Returns the
+    /// number of lines that it added.
     fn add_to(&self, hunk: &mut Hunk, kind: Kind, skip: usize, limit: usize) -> usize {
         match (self.lines, skip) {
             (1, 0) => {
@@ -137,13 +136,13 @@ impl Piece<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Script<'a> {
     pieces: Vec<Piece<'a>>,
-    /// For each side, the number of list dashes that the next piece starts with.
+    /// For each side, the number of list dashes that its next piece must start with.
     dashes: [u32; 2],
-    /// For each side, the number of its pieces.
+    /// For each side, the number of pieces that the side has so far.
     counts: [usize; 2],
 }
 
-/// A position in a script. It shows later which pieces were added after it.
+/// A position in a script. A caller uses it to find out which pieces were added after this position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     piece: usize,
@@ -151,24 +150,25 @@ pub(super) struct Mark {
 }
 
 impl<'a> Script<'a> {
-    /// Removes all pieces, but keeps the allocated memory for the next comparison.
+    /// Removes all pieces of the script. The allocated memory stays, because the next comparison uses it again.
     pub(super) fn clear(&mut self) {
         self.pieces.clear();
         self.dashes = [0, 0];
         self.counts = [0, 0];
     }
 
-    /// Starts a list item: the next piece of these sides starts with a dash.
+    /// Starts a list item on these sides: the next piece of each side gets a dash.
     pub(super) fn dash(&mut self, sides: Sides) {
         for (side, dashes) in self.dashes.iter_mut().enumerate() {
             *dashes += u32::from(sides.on(side));
         }
     }
 
-    /// Adds a piece to some sides.
+    /// Adds a piece to the script, for one side or both sides.
     pub(super) fn push(&mut self, sides: Sides, at: At<'a>, what: What<'a>) {
         let [before, after] = self.dashes;
-        // If only one side starts a list item here, the lines of the two sides differ in their dashes.
+        // The two sides start a different number of list items here. So their lines differ, and each side gets its
+        // own piece.
         if sides == Sides::Both && before != after {
             self.add(Sides::Before, at, what.clone());
             return self.add(Sides::After, at, what);
@@ -197,7 +197,7 @@ impl<'a> Script<'a> {
         });
     }
 
-    /// Returns the position after the last piece.
+    /// Returns the current end of the script as a position.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             piece: self.pieces.len(),
@@ -205,19 +205,19 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Returns those of `sides` that got no piece after a mark; None if all of them got one.
+    /// Returns the sides among `sides` that got no piece after the position `mark`; None if each of them got a piece.
     pub(super) fn silent(&self, mark: Mark, sides: Sides) -> Option<Sides> {
         let is_silent = |side: usize| sides.on(side) && self.counts[side] == mark.counts[side];
         Sides::of(is_silent(0), is_silent(1))
     }
 
-    /// Removes the key at a mark, to which no content was added.
+    /// Removes the key that was added at the position `mark`, because no content followed.
     pub(super) fn take_back(&mut self, mark: Mark) {
         self.pieces.truncate(mark.piece);
         self.counts = mark.counts;
     }
 
-    /// Shows the map or list at a mark as empty on the sides `silent`.
+    /// Shows the map or list that was added at the position `mark` as empty, on the sides `silent`.
     pub(super) fn close(&mut self, mark: Mark, silent: Sides, empty: &'static str) {
         let Some(head) = self.pieces.get_mut(mark.piece) else {
             return;
@@ -236,7 +236,7 @@ impl<'a> Script<'a> {
             head.what = What::Nothing(empty);
             return self.pieces.insert(mark.piece + 1, kept);
         }
-        // The key is one piece for both sides, or one piece per side if their dashes differ.
+        // The key is one piece for both sides, or one piece per side if the sides have different list dashes.
         for head in self.pieces.iter_mut().skip(mark.piece).take(2) {
             let is_head = matches!(head.what, What::Open);
             let is_silent = head.sides == silent || silent == Sides::Both;
@@ -246,7 +246,8 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Adds two multi-line strings, compared by line. Returns false if the deadline passed.
+    /// Adds two multi-line strings, compared by line. Returns false if the deadline passed, so that the difference
+    /// may be larger than necessary.
     pub(super) fn texts(
         &mut self,
         at: At<'a>,
@@ -282,8 +283,8 @@ impl<'a> Script<'a> {
         found.exact
     }
 
-    /// Adds two lists whose items have different orders, compared by line. Returns false if the deadline
-    /// passed.
+    /// Adds two lists with the same items in different orders, compared by line. Returns false if the deadline
+    /// passed, so that the difference may be larger than necessary.
     pub(super) fn reordered(
         &mut self,
         at: At<'a>,
@@ -308,7 +309,8 @@ impl<'a> Script<'a> {
         found.exact
     }
 
-    /// Prints one side of the scripts of list items. The first line starts with the open dashes of that side.
+    /// Prints the lines of list items for one side. The first line also gets the dashes that this side still has to
+    /// print.
     fn written(&mut self, at: At<'a>, side: usize, items: &[&Script<'a>]) -> Vec<String> {
         let mut out = String::new();
         for script in items {
@@ -327,7 +329,7 @@ impl<'a> Script<'a> {
         lines
     }
 
-    /// Returns the changes as hunks, with `context` equal lines around each change.
+    /// Returns the changes in the script as hunks, with `context` equal lines around each change.
     pub(super) fn hunks(&self, context: usize) -> Vec<Hunk> {
         let runs = self.runs();
         let near = context.saturating_mul(2);
@@ -367,8 +369,8 @@ impl<'a> Script<'a> {
         let last = runs.last().expect("BUG: a chunk has an item");
         let lead = context.min(first.before.start);
         let lines = |of: fn(&Run) -> &Range<usize>| of(last).end - of(first).start;
-        // This capacity counts the equal lines twice, which leaves room for the context after the last
-        // change.
+        // The number of lines in the hunk, as capacity. It counts the equal lines between changes twice, which leaves
+        // room for the context after the last change.
         let room = lead + lines(|run| &run.before) + lines(|run| &run.after);
         let mut hunk = Hunk::begin(first.before.start - lead, first.after.start - lead, room);
         let (mut next, mut covered) = (first.pieces.start, 0);
@@ -401,14 +403,14 @@ impl<'a> Script<'a> {
     }
 }
 
-/// Adds the pieces of one side to a hunk.
+/// Adds those of `pieces` to a hunk that the given side has.
 fn put(hunk: &mut Hunk, kind: Kind, pieces: &[Piece<'_>], sides: Sides) {
     for piece in pieces.iter().filter(|piece| piece.sides == sides) {
         piece.add_to(hunk, kind, 0, usize::MAX);
     }
 }
 
-/// Consecutive pieces that only one side has.
+/// A run of consecutive pieces, each of which only one side has.
 struct Run {
     pieces: Range<usize>,
     before: Range<usize>,

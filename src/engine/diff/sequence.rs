@@ -1,8 +1,9 @@
-//! Finds the edits between two sequences. The result is exact; after a deadline, it has whole blocks instead.
+//! Finds the edits that turn one sequence into another. Until the deadline, the edits are as small as possible; after
+//! it, they replace whole blocks.
 //!
-//! Equal items at both ends are removed first. Then items that occur exactly once on each side become
-//! anchors, if most of them have the same order. Only the gaps between anchors need a general algorithm. So a
-//! long document with few changes, or a reordered document, needs little time.
+//! First removes the equal items at both ends. Then items that occur exactly once on each side become anchors, if
+//! most of them have the same order on both sides. Only the gaps between anchors need a slower algorithm. So a long
+//! document with few changes, or in another order, needs little time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,10 +12,11 @@ use std::time::Instant;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-/// The largest gap that gets the smallest possible diff (Myers). A larger gap gets a histogram diff.
+/// The largest gap between anchors for which the smallest possible difference is computed (Myers). For a larger gap,
+/// the faster histogram algorithm is used.
 const SMALL: usize = 256;
 
-/// A range of the first sequence that a range of the second sequence replaces. One of the ranges may be
+/// A range of the first sequence, and the range of the second sequence that replaces it. One of the ranges may be
 /// empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Edit {
@@ -22,11 +24,11 @@ pub(super) struct Edit {
     pub(super) after: Range<usize>,
 }
 
-/// The edits in order. All items between edits are equal.
+/// The edits between two sequences, in order. All items between the edits are equal.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     pub(super) edits: Vec<Edit>,
-    /// False if the deadline passed, so that an edit may be larger than necessary.
+    /// Whether each edit is as small as possible. False if the deadline passed during the search.
     pub(super) exact: bool,
 }
 
@@ -71,8 +73,8 @@ pub(super) fn edits<T: Eq + Hash>(before: &[T], after: &[T], deadline: Option<In
     found
 }
 
-/// Returns the ranges that differ, if the sequences have the same length and most items are equal at the same
-/// index. This case needs no search.
+/// Returns the ranges that differ, if the sequences have the same length and most items are equal at the same index;
+/// otherwise None. This common case needs no search.
 fn in_place<T: Eq>(before: &[T], after: &[T]) -> Option<Vec<Range<usize>>> {
     if before.len() != after.len() {
         return None;
@@ -137,8 +139,8 @@ fn general<T: Eq + Hash>(
     }
 }
 
-/// Calls a function for each run of items: with two ranges for equal items, with one range for items that
-/// only one sequence has. `end` is the length of the first sequence.
+/// Calls a function for each run of items: with two ranges if the items are equal, with one range if only one
+/// sequence has the items. `end` is the length of the first sequence.
 pub(super) fn each(
     edits: &[Edit],
     end: usize,
@@ -180,7 +182,8 @@ fn trim<T: Eq>(
     (a, b)
 }
 
-/// Replaces items by numbers from 0, so that equal items have equal numbers.
+/// Replaces the items of two sequences by numbers from 0. Equal items get equal numbers, so the search can compare
+/// numbers.
 fn number<T: Eq + Hash>(before: &[T], after: &[T]) -> (Vec<u32>, Vec<u32>) {
     let mut known: HashMap<&T, u32> = HashMap::with_capacity(before.len());
     let mut of = |item| {
@@ -192,8 +195,8 @@ fn number<T: Eq + Hash>(before: &[T], after: &[T]) -> (Vec<u32>, Vec<u32>) {
     (before, after)
 }
 
-/// Finds the anchors: the longest series of items that occur exactly once on each side and have the same
-/// order on both sides.
+/// Finds the anchors of two sequences: the longest series of items that occur exactly once on each side and have the
+/// same order on both sides.
 fn anchors(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
     const NONE: u32 = u32::MAX;
     const MANY: u32 = u32::MAX - 1;
@@ -212,8 +215,8 @@ fn anchors(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
         .map(|item| (once_left[*item as usize], once_right[*item as usize]))
         .filter(|(a, b)| *a < MANY && *b < MANY)
         .collect();
-    // Patience sorting. `ends[n]` is the last item of the best series with length n + 1, and `previous` has
-    // the item before each item.
+    // Patience sorting: `ends[n]` is the last item of the best series with n + 1 items, and `previous` has the item
+    // that precedes each item in its series.
     let mut ends: Vec<usize> = Vec::new();
     let mut previous: Vec<Option<usize>> = Vec::with_capacity(common.len());
     for (at, (_, place)) in common.iter().enumerate() {
@@ -235,7 +238,7 @@ fn anchors(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
     chain
 }
 
-/// Compares the items between two anchors.
+/// Finds the edits in the gap between two anchors.
 fn gap(
     left: &[u32],
     right: &[u32],
@@ -258,7 +261,8 @@ fn gap(
     };
     let (old, new) = (&left[a.clone()], &right[b.clone()]);
     let ops = capture_diff_slices_deadline(algorithm, old, new, deadline);
-    // After a deadline, the algorithm may return far larger edits than necessary and does not say so.
+    // Once the deadline has passed, the algorithm may return far larger edits than necessary without a notice. So it
+    // is not called.
     if is_past(deadline) {
         found.exact = false;
         return found.push(a, b);

@@ -1,5 +1,4 @@
-//! Compares two objects field by field. Collects the fields that differ, and records the YAML of both
-//! objects.
+//! Compares two objects field by field. Collects the fields that differ, and the YAML of both objects.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -31,7 +30,7 @@ const DERIVED: &[&str] = &[
     labels::AUDIT_HEAD,
 ];
 
-/// The place of a map in an object. It decides which of its fields are noise.
+/// Which part of an object a map is. This decides which fields of the map are noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Object,
@@ -41,7 +40,7 @@ enum Level {
 }
 
 impl Level {
-    /// Returns the place of the map under a key.
+    /// Returns the level of the map under `key`, if `self` is the level of the parent.
     fn under(self, key: &str) -> Self {
         match (self, key) {
             (Self::Object, "metadata") => Self::Metadata,
@@ -60,7 +59,7 @@ impl Level {
     }
 }
 
-/// One step of a field path. It becomes text only for a field that differs.
+/// One step of a field path. The path becomes text only for a field that differs, to save time.
 #[derive(Debug, Clone)]
 enum Step<'a> {
     Key(&'a str),
@@ -73,9 +72,10 @@ pub(super) struct Walk<'a> {
     pub(super) options: &'a Options,
     path: Vec<Step<'a>>,
     pub(super) fields: Vec<FieldChange>,
-    /// The YAML of both objects, if the options ask for lines.
+    /// The YAML of both objects; empty if [`Options::lines`] is false.
     pub(super) script: Script<'a>,
-    /// False if the deadline passed, so that the difference of a list or a text may be larger than necessary.
+    /// Whether each difference is as small as possible. False if the deadline passed during the comparison of a list
+    /// or a text.
     pub(super) exact: bool,
 }
 
@@ -92,7 +92,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Clears the results of the previous comparison, but keeps the allocated memory.
+    /// Clears the results of the previous comparison. The allocated memory stays, because the next comparison uses it
+    /// again.
     pub(super) fn begin(&mut self) {
         self.fields.clear();
         self.script.clear();
@@ -104,7 +105,7 @@ impl<'a> Walk<'a> {
         self.both(At::default(), before, after, false);
     }
 
-    /// Records an object that only one side has.
+    /// Records an object that only one of the two sets contains.
     pub(super) fn alone(&mut self, side: Side, object: &'a Value) {
         let sides = match side {
             Side::Before => Sides::Before,
@@ -175,7 +176,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Runs a comparison one step deeper in the object.
+    /// Runs a comparison of a nested value. `step` leads from the current value to the nested value.
     fn within(&mut self, step: Step<'a>, run: impl FnOnce(&mut Self)) {
         self.path.push(step);
         run(self);
@@ -208,8 +209,8 @@ impl<'a> Walk<'a> {
         )
     }
 
-    /// Records a map or list: its key, then the pieces that `inside` adds. If `inside` adds no piece to a
-    /// side, that side shows the map or list as empty.
+    /// Records a map or list: its key, then the pieces that `inside` adds. A side that gets no pieces shows the map
+    /// or list as empty.
     fn hold(
         &mut self,
         sides: Sides,
@@ -234,8 +235,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Records a map: its key, then the pieces that `inside` adds. If `inside` adds no piece, removes the key
-    /// again.
+    /// Records a map: its key, then the pieces that `inside` adds. If `inside` adds no pieces, the key is not
+    /// recorded either.
     fn hold_unless_silent(&mut self, sides: Sides, at: At<'a>, inside: impl FnOnce(&mut Self)) {
         if !self.options.lines {
             return inside(self);
@@ -265,7 +266,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 let at = at.entry(key);
-                // A shortcut for most fields: unchanged scalars, which are never noise and never masked.
+                // Most fields are unchanged scalars. They are neither noise nor masked, so this shortcut saves time.
                 if let (Some(old), Some(new)) = (old, new)
                     && is_scalar(old)
                     && !secret
@@ -288,7 +289,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns whether a field that only one side has is noise: it is empty, or a default that the server
+    /// Returns whether a field that only one side has is noise: its value is empty, or is a default that the server
     /// filled in.
     fn is_hidden(&self, level: Level, key: &str, old: Option<&Value>, new: Option<&Value>) -> bool {
         let (only, side) = match (old, new) {
@@ -296,7 +297,8 @@ impl<'a> Walk<'a> {
             (None, Some(new)) => (new, Side::After),
             _ => return false,
         };
-        // ConfigMaps and Secrets get no defaults from the server in their content.
+        // The server adds no defaults to the data of ConfigMaps and Secrets, so a new key in the data is a real
+        // change.
         let is_content = |key: &str| matches!(key, "data" | "binaryData" | "stringData");
         let has_no_defaults = level == Level::Object && is_content(key)
             || matches!(self.path.as_slice(), [Step::Key(parent)] if is_content(parent));
@@ -304,7 +306,7 @@ impl<'a> Walk<'a> {
     }
 
     fn field(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>, secret: bool) {
-        // Metadata may contain noise even if only one side has the whole map.
+        // Metadata may contain noise, even if only one side has metadata at all.
         let is_metadata = matches!(self.level(), Level::Metadata | Level::Annotations);
         match (old, new) {
             (Some(old), Some(new)) => self.both(at, old, new, secret),
@@ -323,7 +325,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Calls a function with the value of each side that has a value.
+    /// Calls `run` once for each side that has a value, with that value.
     fn each(
         &mut self,
         old: Option<&'a Value>,
@@ -337,7 +339,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares the values of a Secret, and records only masks.
+    /// Compares the secret values of two versions of a Secret, and records only masks instead of the values.
     fn secrets(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>) {
         match (old, new) {
             (Some(Value::Object(old)), Some(Value::Object(new))) => {
@@ -370,7 +372,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Compares the annotation of `kubectl apply`, which may contain a whole Secret.
+    /// Compares the annotation of `kubectl apply`. The annotation is masked if it may contain a Secret.
     fn annotation(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>) {
         let mut given = [old, new].into_iter().flatten();
         match given.all(mask::is_open_annotation) {
@@ -409,8 +411,8 @@ impl<'a> Walk<'a> {
             };
             self.found([list(&names.before), list(&names.after)]);
         }
-        // If the two lists have different orders, each item gets its own script; afterwards the scripts are
-        // arranged in the order of each side.
+        // The items of the two lists have different orders. So each item gets its own script, and the scripts are
+        // then put into the order of each side.
         let mut items: Vec<(pairing::Pair, Script<'a>)> = Vec::new();
         for (at_old, at_new) in pairs {
             let name = at_old.and_then(|place| names.before.get(place));
@@ -483,8 +485,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Records a value and masks the values of all Secrets in it. `secret` is true if the value itself
-    /// belongs to a Secret.
+    /// Records a value and masks the values of all Secrets in it. `secret` says whether the value itself is part of a
+    /// Secret.
     fn show(&mut self, sides: Sides, at: At<'a>, value: &'a Value, secret: bool) {
         self.show_at(sides, at, value, secret, Level::Inner);
     }
@@ -536,7 +538,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Records the `data` or `stringData` of a Secret: the keys, with masks instead of values.
+    /// Records the `data` or `stringData` map of a Secret: the keys, with masks instead of the values.
     fn show_masked(&mut self, sides: Sides, at: At<'a>, value: &'a Value) {
         match value {
             Value::Object(map) => self.hold(sides, at, "{}", |walk| {
@@ -556,7 +558,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Iterates over the keys of two maps in sorted order, with the value that each map has.
+/// Iterates over the keys that at least one of two maps has, in sorted order. Each key comes with its value in the
+/// first and in the second map.
 struct Merged<'a> {
     before: std::iter::Peekable<Entries<'a>>,
     after: std::iter::Peekable<Entries<'a>>,
@@ -606,7 +609,8 @@ fn is_scalar(value: &Value) -> bool {
     !matches!(value, Value::Object(_) | Value::Array(_))
 }
 
-/// Returns whether an API server treats a value like a missing field: null, or an empty list or map.
+/// Returns whether an API server treats a value as absent: null, an empty list, or a map that is empty or has only
+/// such values.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

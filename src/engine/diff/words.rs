@@ -1,14 +1,15 @@
-//! Compares two paired lines by word.
+//! Compares two lines by word, where one line replaces the other.
 
 use std::ops::Range;
 
 use super::sequence;
 
-/// A line with more words is compared only at its start and its end.
+/// The largest number of words in a line that is compared word by word. For a longer line, only the common start and
+/// end are found.
 const WORDS: usize = 400;
 
-/// Returns the byte ranges of each line that differ, by word. Both are empty if the lines have too little in
-/// common.
+/// Returns the byte ranges that differ, first of the line `before`, then of the line `after`. Returns no ranges if
+/// the lines have too little in common.
 pub fn words(before: &str, after: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let (old, new) = (split(before), split(after));
     let found = match old.len().max(new.len()) > WORDS {
@@ -63,7 +64,7 @@ fn split(text: &str) -> Vec<&str> {
     words
 }
 
-/// Converts ranges of words to ranges of bytes. The ranges must come in ascending order.
+/// Converts ranges of words to ranges of bytes in the same line. The ranges must come in ascending order.
 struct Offsets<'a> {
     words: &'a [&'a str],
     word: usize,

@@ -1,4 +1,4 @@
-//! The health of kinds that request something from a controller: a volume, an address, a number of replicas.
+//! The health of objects that request something from a controller: a volume, an address, a number of replicas.
 
 use serde_json::Value;
 
@@ -49,12 +49,11 @@ pub(super) fn autoscaler(facts: &Facts<'_>) -> Verdict {
         return Verdict::new(Health::Degraded, said(able));
     }
     match condition(status, "ScalingActive").filter(|it| is(Some(it), "False")) {
-        // Somebody scaled the workload to zero. The autoscaler does nothing until the workload has replicas
-        // again.
+        // A user scaled the workload to zero replicas, which switches the autoscaler off. This is no fault.
         Some(active) if text(active, "reason") == "ScalingDisabled" => {
             Verdict::new(Health::Healthy, said(active))
         }
-        // New pods have no metrics for a short time.
+        // For a short time after their start, pods have no metrics, so the autoscaler cannot compute a number.
         Some(active) if text(active, "reason").starts_with("FailedGet") => {
             Verdict::new(Health::Progressing, said(active))
         }

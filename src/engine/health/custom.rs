@@ -1,13 +1,14 @@
-//! The health of custom resources, by the condition Ready that most of them have.
+//! The health of custom resources. It comes from the condition Ready, because most custom resources have it.
 
 use serde_json::Value;
 
 use super::{Facts, Verdict, condition, is, said, text};
 use crate::api::choreo::rendered::Health;
 
-/// If one of these conditions is true, a resource that is not ready makes progress.
+/// The condition types that report progress. If the resource is not ready and one of these conditions is true, the
+/// resource is progressing.
 const UNDER_WAY: &[&str] = &["Issuing", "Progressing", "Reconciling"];
-/// If the condition Ready is false for one of these reasons, the resource makes progress.
+/// Reasons of a false Ready condition that report progress, so that the resource is progressing and not degraded.
 const ON_ITS_WAY: &[&str] = &[
     "Creating",
     "InProgress",
@@ -19,7 +20,8 @@ const ON_ITS_WAY: &[&str] = &[
 
 pub(super) fn by_ready(facts: &Facts<'_>) -> Verdict {
     let Some(status) = facts.status else {
-        // Many kinds never get a status. If the object gets one later, bowline computes its health again.
+        // Many kinds never get a status, so the object is healthy. If it gets a status later, its health is computed
+        // again.
         return Verdict::healthy();
     };
     let unseen = || {

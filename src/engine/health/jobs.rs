@@ -4,8 +4,8 @@ use super::{Facts, Verdict, condition, count, is, said, text};
 use crate::api::choreo::rendered::Health;
 
 pub(super) fn job(facts: &Facts<'_>) -> Verdict {
-    // The status of a Job has no observedGeneration, so this rule uses it without a check. Almost the whole
-    // spec of a Job is immutable.
+    // The status of a Job has no observedGeneration, so the rule cannot check the generation. This is safe, because
+    // almost the whole spec of a Job is immutable.
     let Some(status) = facts.status else {
         return match facts.flag("suspend") {
             true => Verdict::new(Health::Suspended, "is suspended"),

@@ -1,9 +1,7 @@
-//! Computes the health of an object from its own status. The rules are pure functions; tests compare a table
-//! of objects with the expected health.
+//! Computes the health of an object from its own status, by pure functions.
 //!
-//! The status is used only if the controller of the object computed it from the current generation; until
-//! then the object is progressing. An object of a Kubernetes kind without a rule in this module is healthy if
-//! it exists.
+//! If the controller of the object has not observed the current generation yet, the object is progressing. An object
+//! of a built-in Kubernetes kind without a rule in this module is healthy as soon as it exists.
 
 mod claims;
 mod custom;
@@ -24,8 +22,8 @@ use crate::api::choreo::rendered::Health;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub health: Health,
-    /// The reason, as words that follow the name of the object in a message; None if the verdict needs no
-    /// explanation.
+    /// The reason for the health, as words that follow the name of the object in a message. None if the health needs
+    /// no explanation.
     pub message: Option<String>,
 }
 
@@ -45,19 +43,20 @@ impl Verdict {
     }
 }
 
-/// The fields of an object from which its health is computed.
+/// The fields of an object that the health rules read.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// The API group.
+    /// The API group of the object; empty for the core group.
     pub group: &'a str,
     pub kind: &'a str,
-    /// The generation; None if the kind has no generations.
+    /// The generation of the object; None if objects of its kind have no generation.
     pub generation: Option<i64>,
     /// Whether the object is being deleted.
     pub deleting: bool,
-    /// The spec. The fields in [`SPEC_FIELDS`] are enough.
+    /// The spec of the object. The rules read only the fields in [`SPEC_FIELDS`], so the caller may leave out the
+    /// others.
     pub spec: &'a Object,
-    /// The status; None if the object has none.
+    /// The status of the object; None if the object has none.
     pub status: Option<&'a Object>,
 }
 
@@ -92,14 +91,15 @@ pub fn of(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Returns the name of the first container of a pod with a failure that does not go away by itself, and the
-/// reason.
+/// Returns the name of the first container in a pod that cannot start without a change, and the reason. None if there
+/// is no such container.
 pub fn trouble(status: &Object) -> Option<(&str, &str)> {
     pods::trouble(status)
 }
 
 impl<'a> Facts<'a> {
-    /// Returns the status if it belongs to the current generation. Otherwise, returns the verdict to use.
+    /// Returns the status if the controller computed it from the current generation. Otherwise returns the verdict
+    /// that the object is progressing.
     fn current(&self) -> Result<&'a Object, Verdict> {
         let unseen = || {
             Verdict::new(
@@ -140,7 +140,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the condition of a type; None if the status does not have it.
+/// Returns the condition of type `type_`; None if the status does not have it.
 fn condition<'a>(status: &'a Object, type_: &str) -> Option<&'a Value> {
     let conditions = status.get("conditions")?.as_array()?;
     conditions
@@ -152,7 +152,7 @@ fn is(condition: Option<&Value>, status: &str) -> bool {
     condition.is_some_and(|condition| text(condition, "status") == status)
 }
 
-/// Returns the message of a condition; its reason if it has no message.
+/// Returns the message of a condition. If the message is empty, returns the reason of the condition.
 fn said(condition: &Value) -> &str {
     match text(condition, "message") {
         "" => text(condition, "reason"),

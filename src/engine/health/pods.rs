@@ -6,7 +6,7 @@ use super::{Facts, Verdict, condition, is, said, text};
 use crate::api::Object;
 use crate::api::choreo::rendered::Health;
 
-/// If a container waits for one of these reasons, it does not start without a change.
+/// Reasons for which a container waits and never starts without a change of the pod.
 const FAILURES: &[&str] = &[
     "CrashLoopBackOff",
     "CreateContainerConfigError",
@@ -38,7 +38,7 @@ pub(super) fn pod(facts: &Facts<'_>) -> Verdict {
         }
         Some("Running") => match condition(status, "Ready") {
             ready if is(ready, "True") => Verdict::new(Health::Healthy, "is ready"),
-            // A pod that runs to completion never becomes ready.
+            // A pod that runs to completion never becomes ready, so it is progressing until it ends.
             _ if matches!(facts.word("restartPolicy"), Some("Never" | "OnFailure")) => {
                 Verdict::new(Health::Progressing, "runs")
             }
@@ -56,7 +56,8 @@ pub(super) fn pod(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Returns the name of the first container with a failure that does not go away by itself, and the reason.
+/// Returns the name of the first container in a pod that cannot start without a change, and the reason. None if there
+/// is no such container.
 pub(super) fn trouble(status: &Object) -> Option<(&str, &str)> {
     let of = |field: &str| status.get(field).and_then(Value::as_array);
     let containers = [of("initContainerStatuses"), of("containerStatuses")];

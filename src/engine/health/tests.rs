@@ -597,7 +597,7 @@ fn custom_resources_and_those_of_kubernetes_without_a_rule() {
 }
 
 proptest::proptest! {
-    /// No status that another controller writes causes a panic.
+    /// No rule panics, whatever another controller writes into a status.
     #[test]
     fn no_status_panics(
         kind in proptest::sample::select(vec![

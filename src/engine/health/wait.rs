@@ -8,7 +8,7 @@ use super::{Facts, Verdict, of};
 use crate::api::Object;
 use crate::api::choreo::rendered::Health;
 
-/// Returns the health of an object of the API group `apps`.
+/// Returns the health of a Deployment, StatefulSet or DaemonSet. `kind` is its kind.
 pub fn of_workload(object: &DynamicObject, kind: &str) -> Verdict {
     let empty = Object::default();
     let map = |name: &str| object.data.get(name).and_then(serde_json::Value::as_object);
@@ -22,9 +22,8 @@ pub fn of_workload(object: &DynamicObject, kind: &str) -> Verdict {
     })
 }
 
-/// Watches an object until it is healthy or its rollout has failed, and returns that verdict; None if the
-/// object is deleted. Calls `progress` with every other verdict. The function waits as long as the server
-/// does not answer, so the caller sets a deadline.
+/// Waits until an object is healthy or its rollout has failed, and returns the verdict; None if the object is
+/// deleted. Calls `progress` with every verdict in between. Never times out, so the caller sets a deadline.
 pub async fn settled(
     api: Api<DynamicObject>,
     name: &str,
@@ -44,7 +43,7 @@ pub async fn settled(
                 }
             }
             Ok(None) if known => return None,
-            // After an error, the watcher lists again by itself.
+            // The watcher lists the objects again after an error, so this loop only waits.
             Ok(None) | Err(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The health of workloads: a workload is healthy if all desired replicas are updated and available.
+//! The health of workloads. A workload is healthy if all desired replicas are updated and available.
 
 use serde_json::Value;
 
@@ -39,9 +39,8 @@ pub(super) fn deployment(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Returns the message of a condition that reports a failed rollout; None if the rollout makes progress.
-/// Kubernetes writes these conditions only on Deployments, the simulator of bowline also on StatefulSets and
-/// DaemonSets.
+/// Returns the message of a condition that reports a failed rollout; None if the rollout has not failed. Kubernetes
+/// writes these conditions only on Deployments; bowline's simulator also writes them on StatefulSets and DaemonSets.
 fn failure(status: &Object) -> Option<&str> {
     let progress = condition(status, "Progressing");
     if is(progress, "False")
@@ -60,7 +59,7 @@ pub(super) fn stateful_set(facts: &Facts<'_>) -> Verdict {
     };
     let wanted = facts.number("replicas", 1);
     let ready = count(status, "readyReplicas");
-    // API servers before 1.22 do not write availableReplicas.
+    // API servers before 1.22 do not write availableReplicas, so the ready replicas count as available.
     let available = super::number(Some(status), "availableReplicas").unwrap_or(ready);
     let strategy = facts.spec.get("updateStrategy");
     let on_delete = strategy.is_some_and(|strategy| text(strategy, "type") == "OnDelete");

@@ -1,4 +1,4 @@
-//! The commit of a plan: edits of the subjects' files, and a message that describes the plan.
+//! Turns a plan into a commit: edits the files of the subjects, and writes a message about the plan.
 
 use serde_json::Value;
 
@@ -9,7 +9,8 @@ use crate::gitops::facts::CommitFacts;
 use crate::gitops::propose::{Message, NewObject, ObjectEdits, Proposal, ProposeError};
 use crate::gitops::tree::{EditsError, Trailers, Tree};
 
-/// Builds the commit of a plan, with a new object that it needs.
+/// Builds the commit of a plan. `new` is an object that the plan needs and that the commit creates, such as a
+/// release.
 pub(super) fn propose(
     tree: &Tree,
     plan: &Plan,
@@ -38,8 +39,8 @@ pub(super) fn propose(
     Ok(proposal)
 }
 
-/// Returns the objects that the branch of the commit has to contain as they are in the files: the objects that the
-/// rules have read, and the subjects that already have the desired state.
+/// Returns the objects that the branch of the commit must contain unchanged: the objects that the rules of the plan
+/// have read, and the subjects that already have the desired state.
 fn facts(tree: &Tree, plan: &Plan) -> Result<CommitFacts, EditsError> {
     let mut objects = Vec::new();
     for change in &plan.changes {
@@ -54,9 +55,9 @@ fn facts(tree: &Tree, plan: &Plan) -> Result<CommitFacts, EditsError> {
     CommitFacts::of_objects(tree, objects)
 }
 
-/// Writes the fields of a change to the subject's document; all other content stays.
+/// Writes the fields of a change into the subject's document. All other content of the document stays.
 fn write(change: &Change, document: &mut Value) {
-    // If no hold changes, the edit leaves the holds in the file byte by byte.
+    // If no hold changes, the holds are left out, so that their text in the file stays the same byte by byte.
     let fields = match change.holds == change.holds_before {
         true => change.fields.clone(),
         false => change.all_fields(),
@@ -72,8 +73,8 @@ fn write(change: &Change, document: &mut Value) {
     }
 }
 
-/// Returns `wanted`, but keeps the written form of each hold in `known` that means the same. A file can write
-/// the same time in several forms.
+/// Returns the list of holds `wanted`. If a hold means the same as one in `known`, the result has the text of
+/// `known`, because a file can write the same time in several forms.
 fn keep(known: &Value, wanted: &Value) -> Value {
     let (Some(written), Some(items)) = (known.as_array(), wanted.as_array()) else {
         return wanted.clone();
@@ -89,7 +90,7 @@ fn keep(known: &Value, wanted: &Value) -> Value {
     kept.collect::<Vec<Value>>().into()
 }
 
-/// Returns the document of a subject that the change creates.
+/// Returns the document of the new subject, for a change that creates its subject.
 fn created(change: &Change) -> Value {
     let mut object = change.object();
     object.metadata.namespace = Some(change.key().namespace.to_string());
@@ -147,7 +148,8 @@ fn of_change(action: Action, change: &Change) -> String {
         to,
         ..
     } = change;
-    // The name of a release usually begins with the name of its component, so the component is left out.
+    // The name of a release usually begins with the name of its component, so the subject line does not repeat the
+    // component.
     let release = to.name.as_str();
     match action {
         Action::Promote => format!("promote {release} to {environment}"),

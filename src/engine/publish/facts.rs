@@ -1,5 +1,5 @@
-//! Reads the facts of a plan again: from the server, not from a watch. If a fact is no longer true, describes
-//! the difference and who changed the object.
+//! Reads the facts of a plan again from the server, because a watch may be late. Describes facts that are no longer
+//! true, and who changed the objects.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::engine::repeat::repeat;
 use crate::engine::subject::Kind;
 use crate::engine::world::{Key, World};
 
-/// The live subjects of some changes, and the live objects that the facts of these changes are about.
+/// The live subjects of the checked changes, and the live objects of their facts.
 #[derive(Default)]
 pub(super) struct Now {
     world: World,
@@ -21,7 +21,8 @@ pub(super) struct Now {
 }
 
 impl Now {
-    /// Reads the subjects of `changes`, and each object of their facts once.
+    /// Reads the subjects of `changes` and the objects of their facts from the server. An object of several facts is
+    /// read once.
     pub(super) async fn read<'c>(
         client: &Client,
         changes: impl IntoIterator<Item = &'c Change>,
@@ -34,8 +35,8 @@ impl Now {
                     fact.read(client, &mut now.world).await?;
                 }
             }
-            // The subject is read after its facts. So if a fact about the subject changes in between, the
-            // subject that is read here has changed too.
+            // Read the subject last. If a fact about the subject changes during these reads, the subject read here
+            // contains that change.
             let (kind, key) = (change.subject.kind, change.key());
             let resource = (kind.resource)();
             let api: Api<DynamicObject> =
@@ -53,14 +54,14 @@ impl Now {
         self.subjects.get(&key)
     }
 
-    /// Returns whether the live subject differs from plan time in uid, revision or a field that the plan
+    /// Returns whether the subject has changed since plan time: its uid, its revision, or a field that the plan
     /// depends on.
     pub(super) fn has_moved(&self, change: &Change) -> bool {
         let kind = change.subject.kind;
         self.object(change).and_then(|object| kind.expected(object)) != change.expected
     }
 
-    /// Returns whether this plan made the newest change of the subject.
+    /// Returns whether this plan already made the newest change of the subject, for example in an earlier run.
     pub(super) fn is_of(&self, plan: &Plan, change: &Change) -> bool {
         let kind = change.subject.kind;
         let object = self.object(change);
@@ -79,7 +80,7 @@ impl Now {
     }
 }
 
-/// Describes how another user or tool changed the subject after plan time, with author and time.
+/// Describes the change that another user or tool made to the subject after plan time, with author and time.
 pub(super) fn changed(change: &Change, object: Option<&DynamicObject>, at: Timestamp) -> String {
     let name = &change.key().name;
     let Some(object) = object else {
@@ -99,8 +100,8 @@ pub(super) fn changed(change: &Change, object: Option<&DynamicObject>, at: Times
     format!("{name} {what} {content}{by}")
 }
 
-/// Returns the author and the time of the newest change of an object's spec: from its operation annotation,
-/// or else from its managed fields.
+/// Describes the author and the time of the newest change of an object's spec. They come from the operation
+/// annotation, or else from the managed fields.
 fn by_whom(kind: &Kind, object: &DynamicObject) -> String {
     let operation = kind.operation(object);
     let managers = object.metadata.managed_fields.iter().flatten();
@@ -111,8 +112,8 @@ fn by_whom(kind: &Kind, object: &DynamicObject) -> String {
             .as_deref()
             .unwrap_or_default()
             .is_empty();
-        // Managed fields have times in whole seconds. If two managers have the same time, the manager of the
-        // main field made the change.
+        // Managed fields have times in whole seconds. If two managers have the same time, the manager of the main
+        // field is taken as the author.
         let mut path = kind.main_field.iter().skip(1);
         let owns = path.try_fold(spec, |fields, step| fields.get(format!("f:{step}")));
         whole.then(|| (manager.time.clone(), owns.is_some(), manager))

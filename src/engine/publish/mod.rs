@@ -1,7 +1,7 @@
-//! Publishes a plan of any kind of subject: makes its changes effective.
+//! Publishes a plan for any kind of subject: makes its changes effective.
 //!
-//! On a server, each change is one write by compare-and-swap, and then its audit entry. In a repository, all
-//! changes of a plan are one commit, which is also their record. Callers do not ask which of the two it is.
+//! On a server, each change is one write by compare-and-swap, and then its audit entry is written. In a repository,
+//! all changes of a plan are one commit, which is also their record. The callers are the same for both.
 
 mod commit;
 mod facts;
@@ -20,16 +20,16 @@ use crate::gitops::propose::{Commits, Committed, NewObject, NotCommitted, Propos
 
 pub use server::{Applied, ApplyError, apply, apply_all};
 
-/// A published plan.
+/// The result of publishing a plan.
 #[derive(Debug)]
 pub enum Published {
-    /// The changes were sent to a server; one result per change.
+    /// bowline sent the changes to a server. Contains one result per change, in the order of the plan.
     Written(Vec<Result<Applied, ApplyError>>),
-    /// The changes are a commit.
+    /// bowline wrote the changes as one commit.
     Committed {
         /// The edits of the commit.
         proposal: Proposal,
-        /// The commit, and its push.
+        /// The result of the commit and of its push.
         committed: Box<Committed>,
     },
 }
@@ -41,7 +41,7 @@ pub struct Publisher<'a> {
 }
 
 impl<'a> Publisher<'a> {
-    /// Publishes to the target of a connection.
+    /// Creates a publisher for the target of a connection.
     pub fn of(connection: &'a Connection) -> Self {
         Self {
             client: &connection.client,
@@ -49,8 +49,8 @@ impl<'a> Publisher<'a> {
         }
     }
 
-    /// Returns the commit that the plan becomes, with new objects that it needs; None on a server, where the caller
-    /// creates these objects first. Does not check whether the commit can be made now.
+    /// Returns the commit for a plan in a repository; None on a server. `new` is an object that the commit also
+    /// creates, such as a release. The function does not check whether the commit can be made now.
     pub fn propose(
         &self,
         plan: &Plan,
@@ -62,8 +62,9 @@ impl<'a> Publisher<'a> {
         Ok(Some(commit::propose(&commits.repository.tree, plan, new)?))
     }
 
-    /// Publishes a plan, with new objects that it needs. `shown` is the commit that the user has confirmed. Starts no
-    /// further write after `abort` is set; a commit is not interrupted.
+    /// Publishes a plan. In a repository, `new` is an object that the commit also creates, and `shown` is the commit
+    /// that the user has confirmed. After `abort` is set, no further change is written to a server; a commit is not
+    /// interrupted.
     pub async fn publish(
         &self,
         plan: &Plan,
@@ -77,11 +78,11 @@ impl<'a> Publisher<'a> {
             return Ok(Published::Written(results));
         };
         let creates = new.is_some();
-        // The files are edited again: the user may have typed a reason after the front end showed the commit.
+        // Edit the files again, because the user may have typed a reason after the commit was shown.
         let proposal = commit::propose(&commits.repository.tree, plan, new)?;
         proposal.check_shown(shown)?;
         commits.repository.sync().await?;
-        // The read model cannot have the facts about an object that the same commit creates.
+        // The read model does not contain an object that the same commit creates, so its facts cannot be checked.
         if !creates
             && let Some(what) = server::broken(self.client, plan, clock)
                 .await?

@@ -1,9 +1,9 @@
-//! Publishes a plan on a server: reads its facts again, places its claims, writes each subject by compare-and-swap,
-//! and writes the audit entry.
+//! Publishes a plan on a server: reads its facts again, claims objects, writes each subject by compare-and-swap, and
+//! writes the audit entries.
 //!
-//! No change is made twice, and a change that was made is never reported as failed. If a fact has changed,
-//! `apply` writes nothing and returns an error with that fact and the author of the change. A concurrent
-//! write of the subject's status changes no fact.
+//! A change is made at most once, and a change that was made is never reported as failed. If a fact is no longer
+//! true, `apply` writes nothing, and its error names the fact and who changed it. A concurrent write of the subject's
+//! status makes no fact false.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,36 +22,35 @@ use crate::engine::repeat::ATTEMPTS;
 use crate::engine::subject::Kind;
 use crate::engine::whoami::Clock;
 
-/// The result of a change that was made or was not needed.
+/// The result of a change that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// The change was made. Contains the new revision of the subject.
+    /// bowline made the change. Contains the new revision of the subject.
     Done(i64),
-    /// The change was made, but its audit entry could not be written. The next change of the subject, or the
-    /// controller, writes the entry. Contains the new revision and the error.
+    /// bowline made the change, but could not write its audit entry. The next change of the subject or the controller
+    /// writes that entry. Contains the new revision of the subject, and the error.
     Unrecorded(i64, String),
-    /// The change was made, and afterwards somebody else changed the subject.
+    /// bowline made the change, and then another user or tool changed the subject again.
     Superseded {
-        /// The revision that this change made.
+        /// The revision of the subject that this change made.
         revision: i64,
-        /// The later change, as text with author and time.
+        /// The later change by another user or tool, as text with author and time.
         by: String,
     },
-    /// The subject already had the desired state, so nothing was written.
+    /// The subject already had the desired state, so bowline wrote nothing.
     Unchanged,
 }
 
-/// The reason why a change failed.
+/// The reason why a change was not made, or may not have been made.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// A fact of the plan is no longer true, so the change was not made.
+    /// A fact of the plan is no longer true, so bowline did not make the change.
     #[error("{what}, so nothing was changed")]
     Stale {
-        /// The changed fact, as text with author and time.
+        /// The description of the fact that is no longer true, with author and time.
         what: String,
     },
-    /// The change was not started, because of another change of the plan or because the user aborted the
-    /// plan.
+    /// bowline did not start the change, because another change of the plan failed or the user aborted the plan.
     #[error("not started: {why}")]
     NotBegun { why: &'static str },
     /// A rule requires a reason, and the plan has none.
@@ -66,24 +65,24 @@ pub enum ApplyError {
         revision: String,
         error: kube::Error,
     },
-    /// An object that the change refers to could not be claimed.
+    /// bowline could not claim an object that the change refers to.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    /// The server did not answer the write, so nobody knows whether the change was made.
+    /// The server did not answer the write, so it is unknown whether the change was made.
     #[error(
         "the target did not answer {ATTEMPTS} times, so it is not known whether {subject} was changed: {}",
         explain(.error)
     )]
     Unknown {
         subject: String,
-        /// The error of the last attempt.
+        /// The error of the last attempt to write.
         error: kube::Error,
     },
-    /// The server did not answer the write, and a later change of the subject hides whether this change was
-    /// made.
+    /// The server did not answer the write. Then another user or tool changed the subject, so it is unknown whether
+    /// this change was made.
     #[error("{what}; it is not known whether this was before or after your change")]
     Overtaken {
-        /// The later change, as text with author and time.
+        /// The change by another user or tool, as text with author and time.
         what: String,
     },
     /// The server refused a request.
@@ -92,13 +91,13 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// Returns whether the change may have been made in spite of the error.
+    /// Returns whether it is unknown whether the change was made.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Unknown { .. } | Self::Overtaken { .. })
     }
 }
 
-/// Makes one change of a plan.
+/// Makes one change of a plan, after a check of its facts.
 pub async fn apply(
     client: &Client,
     plan: &Plan,
@@ -127,7 +126,7 @@ pub async fn apply(
         at,
     };
     if now.has_moved(change) {
-        // If a retry runs the same plan, the first run may have made this change.
+        // This may be a second run of the same plan. Then the first run may already have made the change.
         let swapped = swap.settle(now.object(change).cloned(), false).await?;
         return finished(client, &swap, swapped).await;
     }
@@ -160,10 +159,10 @@ async fn finished(
     Ok(recorded(swap, swapped).await)
 }
 
-/// Makes the changes of a plan, one after the other. Each change has its own result.
+/// Makes the changes of a plan, one after the other. Returns one result per change.
 ///
-/// First reads the facts of all changes: if one is no longer true, makes no change at all. Starts no further
-/// change after `abort` is set.
+/// First reads the facts of all changes. If a fact is no longer true, the function makes no change at all. After
+/// `abort` is set, it starts no further change.
 pub async fn apply_all(
     client: &Client,
     plan: &Plan,
@@ -198,21 +197,21 @@ pub async fn apply_all(
     results
 }
 
-/// Returns one item per change: the description of its first fact that is no longer true, or None if all are
-/// true. The list is empty if the plan makes fewer than two changes.
+/// Checks the facts of all changes. Returns one item per change: the description of the first fact that is no longer
+/// true, or None. The list is empty for a plan with fewer than two changes, because `apply` checks a single change.
 async fn check(
     client: &Client,
     plan: &Plan,
     clock: Clock<'_>,
 ) -> Result<Vec<Option<String>>, kube::Error> {
     let changing: Vec<&Change> = plan.changing().collect();
-    // `apply` checks the facts of a single change itself.
+    // `apply` checks the facts of a single change itself, so no check is needed here.
     if changing.len() < 2 {
         return Ok(Vec::new());
     }
     let now = Now::read(client, changing).await?;
     let at = clock();
-    // If a first run of this plan has already made the change, `apply` finds that result later.
+    // An earlier run of this plan may have made the change. Then its facts are no longer true, but this is no error.
     let broken = |change: &Change| match change.unchanged || now.is_of(plan, change) {
         true => None,
         false => now.broken(change, at),
@@ -220,7 +219,7 @@ async fn check(
     Ok(plan.changes.iter().map(broken).collect())
 }
 
-/// Describes the changed facts of a plan, at most one per change.
+/// Describes the facts of a plan that are no longer true, at most one per change.
 pub(super) async fn broken(
     client: &Client,
     plan: &Plan,
@@ -233,17 +232,17 @@ pub(super) async fn broken(
     Ok(broken.collect())
 }
 
-/// Writes the missing audit entries of a subject that already has the desired state. The writer of its last
-/// change may have stopped before it wrote the entry.
+/// Writes missing audit entries of a subject that needs no change. They are missing if the client that made the last
+/// change stopped before it wrote its entry.
 async fn complete(client: &Client, kind: &'static Kind, object: &DynamicObject, at: Timestamp) {
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
     if let Ok(audit) = AuditWriter::for_kind(client, namespace, kind, at).await {
-        // After an error here, the next change of the subject or the controller writes the entries.
+        // An error here is ignored, because the next change of the subject or the controller writes the entries.
         let _ = audit.record(kind, object).await;
     }
 }
 
-/// Writes the audit entry of a published change, and returns the result.
+/// Writes the audit entry of a change that was made, and returns the result of the change.
 async fn recorded(swap: &Swap<'_>, swapped: Swapped) -> Applied {
     let (audit, kind) = (&swap.audit, swap.change.subject.kind);
     let number = |object: &DynamicObject| kind.number(object).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Publishes a change: writes the subject by compare-and-swap on its uid and its revision.
+//! Writes a changed subject by compare-and-swap.
 //!
-//! The write is a JSON patch that tests the uid and the revision, so the server compares them. A concurrent
-//! write of the status or of an annotation does not fail these tests. If the server does not answer, this
-//! module looks for the operation of the plan: in the newest operation of the subject, in the operation
-//! annotation that a later edit leaves on the subject, and in the audit entry of the revision.
+//! The write is a JSON patch that tests the uid and the revision on the server. A concurrent write of the status or
+//! of an annotation does not fail these tests. If the server does not answer, this module looks for the operation of
+//! the plan in three places: the newest operation of the subject, the operation annotation that a later edit leaves
+//! on the subject, and the audit entry of the revision.
 
 use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
@@ -25,44 +25,45 @@ use crate::engine::repeat::{ATTEMPTS, is_ambiguous, pause};
 use crate::engine::subject::Numbering;
 use crate::engine::whoami::Clock;
 
-/// One change that is being written.
+/// One change of a plan that is being written.
 pub(super) struct Swap<'a> {
     pub(super) api: Api<DynamicObject>,
     pub(super) audit: AuditWriter,
     pub(super) plan: &'a Plan,
     pub(super) change: &'a Change,
-    /// The time at which the change started. All attempts use the same time.
+    /// The start time of the change, which is the same in all attempts to write.
     pub(super) at: Timestamp,
 }
 
-/// A change that was written.
+/// The result of a change that was written.
 pub(super) enum Swapped {
-    /// The change is the newest one of the subject.
+    /// The written change is still the newest change of the subject. Contains the subject.
     Ours(Box<DynamicObject>),
-    /// Somebody else changed the subject after this plan's change.
+    /// Another user or tool has changed the subject after this change.
     Overwritten {
-        /// The subject as this plan's change left it, with only the fields that the audit entry needs.
+        /// The subject directly after this change, with only the fields that the audit entry needs.
         ours: Box<DynamicObject>,
-        /// The later change, as text with author and time.
+        /// The change by another user or tool, as text with author and time.
         by: String,
-        /// The live subject; None if somebody deleted it.
+        /// The live subject; None if it was deleted.
         object: Option<Box<DynamicObject>>,
     },
 }
 
-/// The result of one attempt to write.
+/// The result of one attempt to write the subject.
 enum Step {
     Done(Swapped),
-    /// The subject changed between the read and the write. The next attempt reads it again.
+    /// Another client changed the subject between the read and the write, so the next attempt reads the subject
+    /// again.
     Again,
     /// The server did not answer the read of the subject.
     Unread(kube::Error),
-    /// The server did not answer the write, so it may have been made.
+    /// The server did not answer the write, so the server may have made it.
     Unanswered(kube::Error),
 }
 
 impl Swap<'_> {
-    /// Writes the change exactly once. Retries until the result is known, at most [`ATTEMPTS`] times.
+    /// Writes the change at most once. Retries until the result is known, with at most [`ATTEMPTS`] attempts.
     pub(super) async fn write(
         &self,
         claims: &mut Claims<'_>,
@@ -92,7 +93,8 @@ impl Swap<'_> {
         })
     }
 
-    /// Converts an error: if `doubt` is true, an earlier write got no answer, so the result is unknown.
+    /// Converts an error of an attempt. If `doubt` is true, an earlier write got no answer, so the new error says
+    /// that the result is unknown.
     fn after(&self, doubt: bool, error: ApplyError) -> ApplyError {
         match error {
             ApplyError::Target(error) if doubt => ApplyError::Unknown {
@@ -132,7 +134,7 @@ impl Swap<'_> {
                 self.api.create(&params, &self.made()).await
             }
             Some(object) => {
-                // The audit entry of the previous change must exist before the next change.
+                // Write the audit entry of the previous change first, because the new entry must link to it.
                 let newest = self.audit.record(self.change.subject.kind, object).await?;
                 let patch = self.patch(object, newest.as_ref().map(audit::link));
                 let again = refused.as_ref() == Some(&patch);
@@ -143,9 +145,9 @@ impl Swap<'_> {
                 let name = &self.change.key().name;
                 let json: Patch<()> = Patch::Json(patch.clone());
                 match self.api.patch(name, &params, &json).await {
-                    // Status 422 has two causes. The subject changed, so a test in the patch failed: the next
-                    // attempt builds a new patch. If the next patch is the same, a rule of the server refuses
-                    // it.
+                    // Status 422 has two causes. Either a test in the patch failed because the subject changed; then
+                    // the next attempt builds another patch. Or a rule of the server refuses the patch; then the next
+                    // patch is the same.
                     Err(kube::Error::Api(status)) if status.code == 422 && !again => {
                         *refused = Some(patch);
                         return Ok(Step::Again);
@@ -168,9 +170,9 @@ impl Swap<'_> {
         operation.is_some_and(|operation| operation.id == self.plan.operation)
     }
 
-    /// Finds out whether the change was made, if the subject is no longer in the state of plan time.
+    /// Finds out whether the change was made, if the subject has changed since plan time.
     ///
-    /// `doubt` is true if a write got no answer. Then the result is [`ApplyError::Stale`] only if the change
+    /// `doubt` says that a write got no answer. Then the function returns [`ApplyError::Stale`] only if the change
     /// was certainly not made.
     pub(super) async fn settle(
         &self,
@@ -207,8 +209,8 @@ impl Swap<'_> {
                 object: known.map(Box::new),
             });
         }
-        // The change was certainly not made in two cases: the audit entry of its revision has another
-        // operation; or the subject has no later revision that could hide the change.
+        // The change was certainly not made in two cases: if the audit entry of its revision belongs to another
+        // operation, or if the subject has no later revision that could hide the change.
         let of_another = entry.is_some_and(|entry| entry.spec.gap.is_none())
             || known.as_ref().is_some_and(|object| {
                 object.uid() == uid && kind.number(object).unwrap_or_default() <= revision
@@ -219,8 +221,8 @@ impl Swap<'_> {
         }
     }
 
-    /// Returns the operation annotation of an object if it describes this change. An edit by another tool
-    /// leaves the annotation on the object.
+    /// Returns the operation annotation of the subject if it describes this change; otherwise None. Edits by other
+    /// tools do not remove this annotation.
     fn left_on(&self, object: &DynamicObject) -> Option<String> {
         let left = object.annotations().get(labels::OPERATION)?;
         let operation: Operation = serde_json::from_str(left).ok()?;
@@ -229,7 +231,7 @@ impl Swap<'_> {
         ours.then(|| left.clone())
     }
 
-    /// Returns the subject as this change left it, for the audit entry.
+    /// Returns the subject directly after this change, with only the fields that the audit entry needs.
     fn as_made(&self, uid: Option<String>, operation: Option<String>) -> DynamicObject {
         let mut object = self.made();
         let annotations = object.annotations_mut();
@@ -245,8 +247,8 @@ impl Swap<'_> {
 
     fn operation(&self) -> String {
         let (plan, change) = (self.plan, self.change);
-        // For a kind that is numbered by an annotation, this record keeps the actor and the holds before the
-        // change. For a kind that is numbered by generation, an AuditEntry or a policy keeps them.
+        // Subjects that are numbered by an annotation have no other record of the actor and of the earlier holds, so
+        // the operation contains both. For other kinds, an AuditEntry or a policy records them.
         let counts = self.counter().is_some();
         let operation = Operation {
             id: plan.operation.clone(),
@@ -267,8 +269,8 @@ impl Swap<'_> {
         operation.to_annotation()
     }
 
-    /// Returns the annotation that numbers the revisions, with its value after the change; None if the kind
-    /// is numbered by generation.
+    /// Returns the name and the new value of the annotation that numbers the revisions. None if the generation
+    /// numbers the revisions.
     fn counter(&self) -> Option<(&'static str, String)> {
         match self.change.subject.kind.numbering {
             Numbering::Generation => None,
@@ -276,7 +278,8 @@ impl Swap<'_> {
         }
     }
 
-    /// Returns the object to create: the fields of the change, and the operation annotation.
+    /// Returns the object for a change that creates its subject: the fields of the change and the operation
+    /// annotation.
     fn made(&self) -> DynamicObject {
         let mut object = self.change.object();
         let operation = self.operation();
@@ -289,8 +292,8 @@ impl Swap<'_> {
         object
     }
 
-    /// Builds the JSON patch of an existing subject. It tests the uid, and the generation or the fields that
-    /// the plan depends on.
+    /// Builds the JSON patch for an existing subject. The patch tests the uid, and the generation or the fields that
+    /// the plan depends on. `head` is the new audit head.
     fn patch(&self, object: &DynamicObject, head: Option<String>) -> json_patch::Patch {
         let mut patch = Operations::default();
         let metadata = &object.metadata;
@@ -311,8 +314,7 @@ impl Swap<'_> {
             }
         };
         if metadata.annotations.is_none() {
-            // The test makes the patch fail if somebody else adds annotations now; the map `{}` would delete
-            // them.
+            // Without this test, the new map `{}` would delete annotations that another client adds at the same time.
             patch.test(&["metadata", "annotations"], Value::Null);
             patch.add(&["metadata", "annotations"], json!({}));
         }
@@ -345,7 +347,8 @@ impl Swap<'_> {
     }
 }
 
-/// Returns whether two values are equal after parsing: a server may write the times in holds in another form.
+/// Returns whether two field values are equal. Lists of holds are parsed before the comparison, because a server may
+/// write times in another form.
 fn is_same(is: &Value, wanted: &Value) -> bool {
     let holds = |value: &Value| serde_json::from_value::<Vec<Hold>>(value.clone()).ok();
     is == wanted || (is.is_array() && holds(is).is_some_and(|is| Some(is) == holds(wanted)))

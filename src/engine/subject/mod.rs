@@ -1,5 +1,5 @@
-//! Subjects: the objects that have revisions. Each kind has a folder in `src/subjects`, which describes the
-//! kind as a [`Kind`] value.
+//! Subjects: the objects that have revisions. Each kind of subject has a folder in `src/subjects`, with a [`Kind`]
+//! value that describes it.
 
 pub mod command;
 
@@ -19,67 +19,68 @@ use crate::api::digest;
 use crate::api::hold::Hold;
 use crate::api::operation::{self, Operation};
 
-/// A kind of subject, described as data.
+/// A kind of subject. The engine reads from this value how the kind differs from other kinds.
 pub struct Kind {
-    /// The Kubernetes kind, such as `Deployment`. Audit entries contain it.
+    /// The Kubernetes kind, such as `Deployment`, as audit entries contain it.
     pub name: &'static str,
-    /// The words before the slash on the command line, as in `deploy/web`. Messages use the first word.
+    /// The words before the slash on the command line, as in `deploy/web`. Messages use the first of them.
     pub prefixes: &'static [&'static str],
     /// Returns the API resource of the kind.
     pub resource: fn() -> ApiResource,
-    /// The path of the field with the content.
+    /// The path of the field that contains the content of a subject, such as the pod template.
     pub main_field: &'static [&'static str],
     /// The field or the annotation in which an object keeps its holds.
     pub holds: HoldsIn,
-    /// How revisions of an object get their numbers.
+    /// How the revisions of a subject get their numbers.
     pub numbering: Numbering,
-    /// The functions for commands on a subject; None for a kind with its own planner.
+    /// The functions for commands on a subject of this kind; None for the ReleasePin, which has its own planner.
     pub actions: Option<Actions>,
-    /// The verbs that work on this kind.
+    /// The verbs that users can apply to subjects of this kind.
     pub capabilities: &'static [Capability],
-    /// Returns the content of an object at a time, for the audit entry of a change without a recorded
-    /// operation. The flag says whether a GitOps tool owns the object.
+    /// Returns the content of an object at a time, for the audit entry of a change without an operation. The flag
+    /// says whether a GitOps tool owns the object.
     pub content: fn(&DynamicObject, Timestamp, bool) -> ContentRef,
-    /// Returns the releaseRef for an audit entry: of a ReleasePin, if its name differs from the content of
-    /// the entry, which is the second argument.
+    /// Returns the releaseRef of a ReleasePin for an audit entry, if it differs from the content of the entry (the
+    /// second argument). None for other kinds.
     pub release_ref: fn(&DynamicObject, &ContentRef) -> Option<String>,
-    /// Returns the row and the column of an object in the matrix. The column is None if the object belongs to
+    /// Returns the row and the column of an object in the matrix. The column is None for an object that belongs to
     /// all columns.
     pub place: fn(&DynamicObject) -> (String, Option<String>),
 }
 
-/// The place in an object that contains its holds.
+/// The place in an object where its holds are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldsIn {
-    /// The path of a field.
+    /// The path of the field that contains the holds.
     Field(&'static [&'static str]),
-    /// The name of an annotation; its value is JSON.
+    /// The name of the annotation that contains the holds as JSON.
     Annotation(&'static str),
 }
 
-/// How revisions of an object get their numbers.
+/// How the revisions of a subject get their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbering {
-    /// By the generation: every change of the spec is a revision.
+    /// The generation is the number: every change of the spec is a revision.
     Generation,
-    /// By an annotation that bowline increments with each of its own changes. Other programs change these
-    /// objects all the time; for example, an autoscaler changes the replicas. Only a change of `fields`
-    /// conflicts with a plan.
+    /// An annotation is the number. bowline increments it with each of its own changes. Changes by other programs do
+    /// not count, because an autoscaler, for example, changes the replicas all the time. A plan conflicts only with a
+    /// change of `fields`.
     Annotation {
         name: &'static str,
-        /// The paths of the fields that a plan depends on.
+        /// The paths of the fields that a plan for this kind depends on.
         fields: &'static [&'static [&'static str]],
     },
 }
 
-/// The identity and the revision of a subject at plan time.
+/// The uid and the revision of a subject at plan time, which must not change until the write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The uid. A later object with the same name has another uid.
+    /// The uid of the subject, because a later object with the same name has another uid.
     pub uid: String,
-    /// The newest revision.
+    /// The number of the subject's current revision.
     pub number: i64,
-    /// The hash of the fields that a plan depends on; None if every change of the spec increases `number`.
+    /// The hash of the fields that a plan depends on. None if every change of the spec increases `number`, so that
+    /// the hash is not needed.
     pub fields: Option<String>,
 }
 
@@ -96,13 +97,13 @@ pub enum Capability {
 }
 
 impl Kind {
-    /// Returns the resource as `{group}/{plural}`.
+    /// Returns the API resource of the kind as `{group}/{plural}`.
     pub fn group_resource(&self) -> String {
         let resource = (self.resource)();
         format!("{}/{}", resource.group, resource.plural)
     }
 
-    /// Returns the holds of an object; empty if they cannot be parsed.
+    /// Returns the holds of an object; an empty list if the holds cannot be parsed.
     pub fn holds_of(&self, object: &DynamicObject) -> Vec<Hold> {
         let read = match self.holds {
             HoldsIn::Field(path) => {
@@ -134,8 +135,8 @@ impl Kind {
         })
     }
 
-    /// Returns the identity and revision that a plan for this object expects; None if the server has not
-    /// stored the object.
+    /// Returns the uid and the revision that a plan for this object expects; None if the server has not stored the
+    /// object.
     pub fn expected(&self, object: &DynamicObject) -> Option<Expected> {
         let fields = match self.numbering {
             Numbering::Generation => None,
@@ -153,8 +154,8 @@ impl Kind {
         })
     }
 
-    /// Returns the operation that made the newest change; None if another program made the change, or if the
-    /// annotation cannot be parsed.
+    /// Returns the operation that made the newest change of an object. None if another program made that change, or
+    /// if the operation annotation cannot be parsed.
     pub fn operation(&self, object: &DynamicObject) -> Option<Operation> {
         let operation = operation::of(object, self.name, self.number(object));
         operation.ok().flatten()
@@ -198,7 +199,7 @@ impl SubjectRef {
     }
 }
 
-/// Returns the value at a path from the root of an object; None if it does not exist.
+/// Returns the value of an object at a path from the root; None if the object does not have it.
 pub fn field(object: &DynamicObject, path: &[&str]) -> Option<Value> {
     let mut path = path.iter();
     let found = path.try_fold(&object.data, |value, step| value.get(step));

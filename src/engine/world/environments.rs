@@ -1,4 +1,5 @@
-//! The Environments and DeploymentPipelines of the read model. All kinds of subjects use them.
+//! The Environments and DeploymentPipelines in the read model. They are in the engine because all kinds of subjects
+//! use them.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use crate::api::openchoreo::environment::{DeploymentPipelineSpec, PipelineFault}
 use crate::api::{DeploymentPipeline, Environment};
 
 impl World {
-    /// Applies a watch event to the Environments.
+    /// Updates the Environments in the read model by a watch event.
     pub fn environments(&mut self, event: Event<Environment>) {
         match event {
             Event::Listing => self.environments.start_list(),
@@ -25,7 +26,7 @@ impl World {
         }
     }
 
-    /// Applies a watch event to the DeploymentPipelines.
+    /// Updates the DeploymentPipelines in the read model by a watch event.
     pub fn pipelines(&mut self, event: Event<DeploymentPipeline>) {
         match event {
             Event::Listing => self.pipelines.start_list(),
@@ -55,14 +56,14 @@ impl World {
         self.environments.get(key)
     }
 
-    /// Returns the names of the Environments whose workloads run in `namespace`, in no order.
+    /// Returns the names of the Environments whose workloads run in `namespace`. The order is undefined.
     pub fn environments_naming(&self, namespace: &str) -> impl Iterator<Item = &str> {
         let rows = self.environments.iter();
         let naming = rows.filter(move |(_, environment)| environment.spec.namespace == namespace);
         naming.map(|(key, _)| &*key.name)
     }
 
-    /// Returns the names of the environments of a namespace, sorted.
+    /// Returns the names of the Environments in a namespace, sorted.
     pub fn environment_names(&self, namespace: &str) -> Vec<String> {
         let here = self.environments.iter().map(|(key, _)| key);
         let mut names: Vec<String> = here
@@ -73,7 +74,7 @@ impl World {
         names
     }
 
-    /// Returns the pipelines of a namespace, sorted by name. More than one is a fault.
+    /// Returns the pipelines of a namespace, sorted by name. A namespace with several pipelines is a fault.
     pub fn pipelines_in(&self, namespace: &str) -> Vec<(&Key, &DeploymentPipelineSpec)> {
         let rows = self.pipelines.iter();
         let here = rows.filter(|(key, _)| &*key.namespace == namespace);
@@ -82,13 +83,14 @@ impl World {
         found
     }
 
-    /// Returns the pipeline of a namespace; the first by name if there are several.
+    /// Returns the pipeline of a namespace; None if there is none. If there are several, returns the first by name.
     pub fn pipeline(&self, namespace: &str) -> Option<&DeploymentPipelineSpec> {
         self.pipeline_object(namespace)
             .map(|pipeline| &pipeline.spec)
     }
 
-    /// Returns the DeploymentPipeline object of a namespace; the first by name if there are several.
+    /// Returns the DeploymentPipeline object of a namespace; None if there is none. If there are several, returns the
+    /// first by name.
     pub fn pipeline_object(&self, namespace: &str) -> Option<&DeploymentPipeline> {
         let here = |(key, _): &(&Key, &DeploymentPipeline)| &*key.namespace == namespace;
         let found = self.pipelines.iter().filter(here);
@@ -96,8 +98,8 @@ impl World {
         first.map(|(_, pipeline)| pipeline)
     }
 
-    /// Returns the fault because of which bowline refuses promotions in a namespace; None if the pipeline is
-    /// valid or absent.
+    /// Returns the fault of the pipeline because of which bowline refuses promotions in a namespace. None if the
+    /// pipeline is valid or does not exist.
     pub fn pipeline_fault(&self, namespace: &str) -> Option<PipelineFault> {
         let found = self.pipelines_in(namespace);
         match found.as_slice() {

@@ -1,8 +1,9 @@
 //! Fills the read model from watches.
 //!
-//! The feed starts one watch per kind as soon as discovery reports that the server has the kind; until then
-//! the kind is absent, which is no failure. The feed reports a failed watch and retries it with backoff. A
-//! version number increases with every change, so a burst of events wakes a reader only once.
+//! The feed starts one watch per kind as soon as discovery reports that the server has the kind. Until then the kind
+//! is absent, which is no failure. If a watch fails, the feed reports the failure and retries the watch with backoff.
+//! Each change increments a version number, so a reader that waits for a new version wakes up only once for a burst
+//! of events.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -26,7 +27,7 @@ use crate::api::{DeploymentPipeline, Environment};
 use crate::connect::kinds::{self, Discovery};
 use crate::connect::{Failure, explain, failure};
 
-/// A read model that follows a server. Only the watches write to it; dropping the feed stops them.
+/// Watches a server and keeps a read model up to date. Dropping the feed stops the watches.
 pub struct Feed {
     world: Arc<RwLock<World>>,
     version: watch::Receiver<u64>,
@@ -38,10 +39,10 @@ pub struct Feed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
     pub source: Source,
-    /// The key of the object; None if any object of the kind may have changed.
+    /// The key of the changed object; None if any object of the kind may have changed.
     pub key: Option<Key>,
-    /// The name of the matrix row of the object; if the object moved to another row, a second notice has the
-    /// old row.
+    /// The name of the object's row in the matrix; None if it has no row. If the object moved to another row, a
+    /// second notice has the name of the old row.
     pub component: Option<Arc<str>>,
 }
 
@@ -56,7 +57,7 @@ pub struct Watch {
 
 type Follow = Box<dyn FnOnce(&Client, Option<&str>, Followed) -> BoxFuture<'static, ()>>;
 
-/// Finds the name of the matrix row that an object belongs to; None if it belongs to no row.
+/// A function that returns the matrix row of an object; None if the object belongs to no row.
 type RowOf = for<'w> fn(&'w World, Source, &Key) -> Option<&'w Arc<str>>;
 
 impl Watch {
@@ -85,18 +86,19 @@ impl Watch {
         }
     }
 
-    /// Declares that another program defines the kind, so that its absence is no problem.
+    /// Marks the watched kind as defined by another program, so that it is no problem if the server does not have the
+    /// kind.
     pub fn of_others(self) -> Self {
         Self { own: false, ..self }
     }
 
-    /// Sets the function that finds the matrix row of an object, for the notices of [`Feed::touched`].
+    /// Sets the function that finds the matrix row of an object. The notices of [`Feed::touched`] contain that row.
     pub fn of_row(mut self, row_of: RowOf) -> Self {
         self.row_of = row_of;
         self
     }
 
-    /// Describes the watched kind for the read model.
+    /// Returns the watched kind in the form that the read model stores.
     pub fn kind(&self) -> Watched {
         Watched {
             source: self.source,
@@ -105,7 +107,7 @@ impl Watch {
         }
     }
 
-    /// Returns the watches of the kinds that all subjects share.
+    /// Returns the watches for Environments and DeploymentPipelines, which all kinds of subjects need.
     pub fn shared() -> [Self; 2] {
         [
             Self::new::<Environment>(Source::ENVIRONMENTS, World::environments),
@@ -114,7 +116,7 @@ impl Watch {
     }
 }
 
-/// A running watch.
+/// A kind that a running watch follows.
 struct Followed {
     source: Source,
     kind: ApiResource,
@@ -133,13 +135,13 @@ struct Sink {
     served: Arc<Served>,
 }
 
-/// The last answer of discovery: which of the watched kinds the server has.
+/// The last answer of discovery: which of the watched kinds the server has. All watches share it.
 struct Served {
     client: Client,
-    /// The kinds to ask for.
+    /// The watched kinds, which discovery is asked for.
     kinds: Vec<ApiResource>,
-    /// The time and the content of the last answer. The inner None means that discovery did not answer in
-    /// time.
+    /// The time of the last question to discovery, and the answer. The inner None means that discovery did not answer
+    /// in time.
     asked: tokio::sync::Mutex<Option<(Instant, Option<Discovery>)>>,
 }
 
@@ -152,8 +154,8 @@ impl Served {
         }
     }
 
-    /// Returns whether the server has a kind; None if discovery does not answer. All watches share one recent
-    /// answer.
+    /// Returns whether the server has a kind; None if discovery does not answer. If the last answer is recent, uses
+    /// it again.
     async fn has(&self, kind: &ApiResource) -> Option<bool> {
         let mut asked = self.asked.lock().await;
         let is_new = |at: &Instant| at.elapsed() < ABSENT_PAUSE / 2;
@@ -168,8 +170,8 @@ impl Served {
 }
 
 impl Sink {
-    /// Changes the read model, then sends the notices to the listeners, then increments the version. So a
-    /// reader that the version wakes finds the change and the notice.
+    /// Changes the read model, sends the notices to the listeners, then increments the version. In this order, a
+    /// reader that the new version wakes finds both the change and the notice.
     fn change(&self, change: impl FnOnce(&mut World) -> Vec<Touched>) {
         let changed = change(&mut self.world.write().unwrap_or_else(PoisonError::into_inner));
         let mut listeners = self
@@ -185,7 +187,7 @@ impl Sink {
 }
 
 impl Feed {
-    /// Starts the watches of a namespace, or of all namespaces if `namespace` is None.
+    /// Starts the watches in one namespace; in all namespaces if `namespace` is None.
     pub fn start(client: &Client, namespace: Option<&str>, watches: Vec<Watch>) -> Self {
         let (version, seen) = watch::channel(0);
         let watched: Vec<_> = watches.iter().map(Watch::kind).collect();
@@ -215,13 +217,13 @@ impl Feed {
         }
     }
 
-    /// Locks the read model for reading. Watch events wait while a reader holds the lock.
+    /// Locks the read model for reading. As long as the caller holds the lock, watch events wait.
     pub fn world(&self) -> RwLockReadGuard<'_, World> {
         read(&self.world)
     }
 
-    /// Returns a stream of notices, one per changed object, from now on. The read model already contains the
-    /// change.
+    /// Returns a stream with one notice per changed object, from now on. When a notice arrives, the read model
+    /// already contains the change.
     pub fn touched(&self) -> impl Stream<Item = Touched> + Send + use<> {
         let (listener, heard) = mpsc::unbounded_channel();
         let mut listeners = self
@@ -235,8 +237,8 @@ impl Feed {
         })
     }
 
-    /// Returns the version number of the read model as a channel, to wait for a change together with other
-    /// events.
+    /// Returns a channel with the version number of the read model. Callers use it to wait for a change and for other
+    /// events at the same time.
     pub fn versions(&self) -> watch::Receiver<u64> {
         self.version.clone()
     }
@@ -244,11 +246,11 @@ impl Feed {
     /// Waits until `wanted` is true for the read model. Several callers can wait at the same time.
     pub async fn when(&self, wanted: impl Fn(&World) -> bool) {
         let mut version = self.version.clone();
-        // An error is impossible: the senders live as long as this feed.
+        // `wait_for` cannot fail, because the senders of the version live as long as this feed.
         let _ = version.wait_for(|_| wanted(&self.world())).await;
     }
 
-    /// Waits until each kind is listed, absent or failed, but at most ten seconds.
+    /// Waits until each of the kinds is listed, absent or failed, but at most ten seconds.
     pub async fn listed(&self, sources: &[Source]) {
         let listed = self.when(|world| {
             let mut found = sources.iter().map(|source| world.freshness(*source));
@@ -257,9 +259,9 @@ impl Feed {
         let _ = tokio::time::timeout(LISTING, listed).await;
     }
 
-    /// Waits for the first change after the previous call.
+    /// Waits for the first change of the read model since the previous call.
     pub async fn changed(&mut self) {
-        // An error is impossible: the feed owns the watches, and the watches own the senders.
+        // `changed` cannot fail: the feed owns the watches, and the watches own the senders of the version.
         let _ = self.version.changed().await;
     }
 
@@ -279,23 +281,23 @@ fn read(world: &RwLock<World>) -> RwLockReadGuard<'_, World> {
     world.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The backoff of a failed watch: short pauses, because a user waits for the server to return.
+/// The pauses between the retries of a failed watch. They are short, because a user may wait for the server.
 #[derive(Default)]
 struct Pauses(watcher::DefaultBackoff);
 
-/// The longest pause of the backoff of a failed watch.
+/// The longest pause between two retries of a failed watch.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The pause before the feed asks discovery again for an absent kind.
 const ABSENT_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a watch waits for discovery. After that it starts without discovery.
+/// How long a watch waits for discovery before it starts without an answer.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
-/// The longest time that [`Feed::listed`] waits.
+/// The longest time that [`Feed::listed`] waits for the kinds.
 const LISTING: Duration = Duration::from_secs(10);
 
-/// If a failed watch reports no new error for this time, its retry worked.
+/// If a failed watch reports no new error for this time, the watch counts as working again.
 const TRIED_AGAIN: Duration = Duration::from_millis(2_500);
 
 impl Iterator for Pauses {
@@ -312,7 +314,7 @@ impl Backoff for Pauses {
     }
 }
 
-/// Watches one kind until the feed is dropped. Waits while the server does not have the kind.
+/// Watches one kind until the feed is dropped. While the server does not have the kind, asks again after a pause.
 async fn follow<K>(api: Api<K>, followed: Followed, apply: fn(&mut World, Event<K>))
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
@@ -320,11 +322,11 @@ where
     let Followed { source, sink, .. } = &followed;
     let source = *source;
     loop {
-        // Without an answer of discovery, the watch request shows whether the server has the kind.
+        // If discovery does not answer, start the watch: its first request shows whether the server has the kind.
         if sink.served.has(&followed.kind).await != Some(false) {
             watch_served(api.clone(), &followed, apply).await;
         }
-        // The server has removed the kind with all its objects. Readers get one notice.
+        // The server has removed the kind and all its objects, so readers get one notice for the whole kind.
         if !read(&sink.world).is_absent(source) {
             sink.change(|world| {
                 apply(world, Event::Listing);
@@ -356,7 +358,7 @@ where
     let events = watcher(api.clone(), watcher::Config::default()).backoff(Pauses::default());
     let mut events = std::pin::pin!(events);
     let mut listed = false;
-    // The time of the last failure; None while the watch works.
+    // The time at which the watch failed; None while the watch works.
     let mut failed: Option<Instant> = None;
     loop {
         let next = match failed {
@@ -366,8 +368,8 @@ where
         let event = match next {
             Ok(Some(event)) => event,
             Ok(None) => return,
-            // The retry reported no error. A resumed watch may send no event, so a list of one object shows
-            // whether the server answers.
+            // The retry reported no error. But a resumed watch may send no event for a long time, so a list of one
+            // object tests whether the server answers.
             Err(_) => {
                 let answers = api.list(&ListParams::default().limit(1)).await.is_ok();
                 failed = (!answers || !listed).then(Instant::now);
@@ -402,14 +404,15 @@ where
                     Vec::new()
                 });
                 if is_impossible(&error) {
-                    // A retry would send the same invalid request, so the watch stops here and waits forever.
+                    // A retry would send the same invalid request. So the watch sends no more requests and waits
+                    // forever.
                     return std::future::pending().await;
                 }
                 continue;
             }
         };
         let touched = match &told {
-            // During a list, readers get no notice of single objects, only of the end of the list.
+            // During a list, readers get no notice for each object, because they get one at the end of the list.
             Event::Applied(object) | Event::Deleted(object) if listed => {
                 let namespace = object.namespace().unwrap_or_default();
                 Some(Some(Key::new(&namespace, &object.name_any())))
@@ -420,7 +423,7 @@ where
         let object = touched.clone().flatten();
         let component = |world: &World| row_of(world, source, object.as_ref()?).cloned();
         sink.change(|world| {
-            // A kind is up to date only after a complete list.
+            // Rows are up to date only after a complete list, so the watch must have been listed.
             if listed {
                 world.live(source);
             }
@@ -430,7 +433,8 @@ where
             let Some(key) = touched else {
                 return Vec::new();
             };
-            // If the object moved to another row, listeners get one notice for each of the two rows.
+            // If the object moved to another row, listeners get two notices: one for the old row and one for the new
+            // row.
             let left = match (&was, &is) {
                 (Some(was), Some(is)) if was != is => Some(was.clone()),
                 _ => None,
@@ -467,7 +471,7 @@ fn is_impossible(error: &watcher::Error) -> bool {
     }
 }
 
-/// Returns the error of a watch as text, and whether the server denied the user the watch.
+/// Returns the error of a watch as text, and whether the server denied the user this watch.
 fn explained(error: &watcher::Error) -> (String, bool) {
     let status = |code| matches!(code, 401 | 403);
     match error {

@@ -27,12 +27,12 @@ impl Key {
     }
 }
 
-/// The labels of an object as one shared text, to save memory.
+/// The labels of an object, stored as one text to save memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels(Option<Arc<str>>);
 
 impl Labels {
-    /// Stores labels, sorted by name.
+    /// Stores a map of labels as one text, sorted by name.
     pub fn of(labels: &BTreeMap<String, String>) -> Self {
         let lines = labels.iter();
         let lines: String = lines
@@ -52,8 +52,8 @@ impl Labels {
         lines.filter_map(|line| line.split_once('='))
     }
 
-    /// Returns the labels as text, one line `name=value` each, with a line break at both ends, for a fast
-    /// search.
+    /// Returns the labels as text for a fast search: one line `name=value` per label, with a line break before the
+    /// first and after each line.
     pub fn text(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }

@@ -1,9 +1,8 @@
-//! The read model: tables of rows, one row per object. A watch event changes only the row of its object.
+//! The read model: tables with one row per object. Watches write it; planners and screens read it.
 //!
-//! Watches write the read model; planners and screens read it. A subject registers a table of its own type
-//! and the watches that fill it. This module itself has the Environments and DeploymentPipelines. The cost of
-//! an event or a lookup does not depend on the number of objects. This module sends no requests; [`feed`]
-//! does.
+//! The code of a subject registers a table of its own type and the watches that fill it. This module itself has only
+//! the Environments and DeploymentPipelines. The cost of an event or a lookup does not depend on the number of
+//! objects. This module sends no requests, because [`feed`] does that.
 
 mod environments;
 pub mod feed;
@@ -24,10 +23,10 @@ use crate::api::{DeploymentPipeline, Environment};
 pub use key::{Key, Labels};
 pub use table::Table;
 
-/// The read model: a row for each object that the watches reported.
+/// The read model: one row for each object that the watches have reported.
 #[derive(Default)]
 pub struct World {
-    /// The names of namespaces, components and environments. Equal names share one allocation.
+    /// The names of namespaces, components and environments. Equal names share one allocation, to save memory.
     names: HashSet<Arc<str>>,
     /// The tables that subjects registered, at most one per type.
     tables: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
@@ -38,14 +37,14 @@ pub struct World {
     freshness: BTreeMap<Source, Freshness>,
 }
 
-/// Identifies a watched kind by its plural word in messages, such as `environments`.
+/// A watched kind, identified by its plural word in messages, such as `environments`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(pub &'static str);
 
 impl Source {
-    /// The source of Environments.
+    /// The watched kind Environment.
     pub const ENVIRONMENTS: Self = Self("environments");
-    /// The source of DeploymentPipelines.
+    /// The watched kind DeploymentPipeline.
     pub const PIPELINES: Self = Self("pipelines");
 
     /// Returns the plural word for the kind in messages.
@@ -54,32 +53,32 @@ impl Source {
     }
 }
 
-/// A kind that a watch follows.
+/// A kind that a watch follows, with its API resource.
 #[derive(Clone, Debug)]
 pub struct Watched {
     pub source: Source,
     pub kind: ApiResource,
-    /// Whether bowline defines the kind. For a kind of another program, it is no problem if the kind is
-    /// absent or the user may not read it.
+    /// Whether bowline defines the kind. If another program defines it, the kind may be absent or unreadable for the
+    /// user, which is no problem.
     pub own: bool,
 }
 
-/// Whether the rows of a kind are up to date.
+/// Whether the rows of a watched kind are up to date.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Freshness {
-    /// The first list is not complete yet.
+    /// The first list of the kind is not complete yet.
     #[default]
     Loading,
     /// The watch works, and the rows are up to date.
     Live,
-    /// The server does not have the kind. The watch starts when the kind appears.
+    /// The server does not have the kind. When the server gets the kind, the watch starts.
     Absent,
     /// The watch is disconnected, so the rows may be out of date.
     Stale {
-        /// The time when the watch was disconnected.
+        /// The time at which the watch was disconnected.
         since: Timestamp,
         why: String,
-        /// Whether the server denies the user the watch, so that a retry does not help.
+        /// Whether the server denies the user this watch. Then a retry does not help.
         denied: bool,
     },
 }
@@ -87,9 +86,9 @@ pub enum Freshness {
 /// A watch event.
 #[derive(Clone, Debug)]
 pub enum Event<K> {
-    /// A list begins. Objects that this list does not contain no longer exist.
+    /// A list begins. Objects that exist in the read model but are not in this list are deleted at its end.
     Listing,
-    /// An object of a list, or a new or changed object.
+    /// An object in a list, or an object that is new or has changed.
     Applied(K),
     /// An object was deleted.
     Deleted(K),
@@ -101,7 +100,7 @@ impl World {
         Self::default()
     }
 
-    /// Returns an empty read model that knows the kinds that watches will fill.
+    /// Returns an empty read model for these watched kinds.
     pub fn watching(watched: Vec<Watched>) -> Self {
         Self {
             watched,
@@ -109,7 +108,7 @@ impl World {
         }
     }
 
-    /// Returns the table of type `T`; None if nothing was written to it yet.
+    /// Returns the table of type `T`; None if no watch has written to it yet.
     pub fn table<T: Send + Sync + 'static>(&self) -> Option<&T> {
         let (_, table) = self
             .tables
@@ -118,8 +117,7 @@ impl World {
         table.downcast_ref()
     }
 
-    /// Returns the table of type `T` for writing. Creates an empty table at the first call. Only watches call
-    /// this.
+    /// Returns the table of type `T` for writing, for watches only. The first call creates an empty table.
     pub fn table_mut<T: Default + Send + Sync + 'static>(&mut self) -> &mut T {
         let id = TypeId::of::<T>();
         let at = match self.tables.iter().position(|(known, _)| *known == id) {
@@ -142,21 +140,21 @@ impl World {
         )
     }
 
-    /// Returns the watched kinds. Leaves out kinds of other programs that the user may not read.
+    /// Returns the watched kinds, except kinds of other programs that the user may not read.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
         let readable = self.watched.iter();
         let readable = readable.filter(|watched| watched.own || !self.is_denied(watched.source));
         readable.map(|watched| watched.source)
     }
 
-    /// Returns the API resource of a watched kind.
+    /// Returns the API resource of a watched kind; None if no watch follows the kind.
     pub fn kind(&self, source: Source) -> Option<&ApiResource> {
         let mut watched = self.watched.iter();
         let found = watched.find(|watched| watched.source == source);
         found.map(|watched| &watched.kind)
     }
 
-    /// Marks kinds as completely listed, for a read model that no watch fills.
+    /// Marks kinds as completely listed. For a read model that the caller fills without watches.
     pub fn all_listed(&mut self, sources: &[Source]) {
         for source in sources {
             self.listed(*source);
@@ -166,11 +164,12 @@ impl World {
     /// Marks a kind as completely listed.
     pub fn listed(&mut self, source: Source) {
         self.freshness.insert(source, Freshness::Live);
-        // Drops the names that no row uses any more.
+        // Drop the shared names that no row uses any more.
         self.names.retain(|name| Arc::strong_count(name) > 1);
     }
 
-    /// Marks the watch of a kind as disconnected. The rows stay, although they may be out of date.
+    /// Marks the watch of a kind as disconnected since `now`, with the error `why`. The rows stay, although they may
+    /// be out of date.
     pub fn cut_off(&mut self, source: Source, now: Timestamp, why: String, denied: bool) {
         let known = self.freshness.entry(source).or_default();
         let since = match known {
@@ -184,7 +183,7 @@ impl World {
         self.freshness.insert(source, Freshness::Absent);
     }
 
-    /// Marks a disconnected watch as working again.
+    /// Marks the disconnected watch of a kind as working again.
     pub fn live(&mut self, source: Source) {
         let known = self.freshness.entry(source).or_default();
         if matches!(known, Freshness::Stale { .. }) {
@@ -216,7 +215,7 @@ impl World {
         absent.map(|watched| watched.kind.kind.clone()).collect()
     }
 
-    /// Returns whether each of `sources` is up to date or absent, so that an action can depend on them.
+    /// Returns whether all of `sources` are up to date or absent. If not, no action may depend on their rows.
     pub fn are_known(&self, sources: &[Source]) -> bool {
         let is_known = |source: &Source| match self.freshness(*source) {
             Freshness::Live | Freshness::Absent => true,
@@ -225,8 +224,7 @@ impl World {
         sources.iter().all(is_known)
     }
 
-    /// Returns whether every watch works. Ignores kinds of other programs that are absent or that the user
-    /// may not read.
+    /// Returns whether every watch works. Kinds of other programs may also be absent or unreadable for the user.
     pub fn is_live(&self) -> bool {
         let is_own = |source: Source| {
             let mut watched = self.watched.iter();
@@ -242,13 +240,13 @@ impl World {
         self.sources().all(|source| self.are_known(&[source]))
     }
 
-    /// Returns whether the watches of all `sources` work. Absent counts as not working.
+    /// Returns whether the watches of all `sources` work. The watch of an absent kind does not work.
     pub fn are_live(&self, sources: &[Source]) -> bool {
         let live = |source: &Source| *self.freshness(*source) == Freshness::Live;
         sources.iter().all(live)
     }
 
-    /// Returns the shared allocation of a name. Adds the name if it is new.
+    /// Returns the shared allocation of a name. A new name is added to the shared names.
     pub fn name(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.names.get(text) {
             return known.clone();
@@ -258,7 +256,7 @@ impl World {
         name
     }
 
-    /// Returns the key of an object. Its namespace shares the allocation of known names.
+    /// Returns the key of an object. If the namespace is already known, the key shares its allocation.
     pub fn key(&self, object: &impl ResourceExt) -> Key {
         let namespace = object.namespace().unwrap_or_default();
         let known = self.names.get(namespace.as_str()).cloned();

@@ -1,4 +1,5 @@
-//! An object of a kind that another program defines. Its spec and status are untyped JSON.
+//! An object of a kind that another program defines. Its spec and status are untyped JSON, because bowline does not
+//! know all their fields.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -9,22 +10,22 @@ use kube::Resource;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An object of kind `K` with untyped spec and status. Unknown fields stay, so a hash of a part is the same
-/// as on the server.
+/// An object of kind `K` with untyped spec and status. It keeps fields that bowline does not know, so a hash of its
+/// parts is the same as on the server.
 #[derive(Clone, Deserialize)]
 pub struct Raw<K> {
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// The spec; null if the object has none.
+    /// The spec of the object; null if the object has none.
     #[serde(default)]
     pub spec: Value,
-    /// The status; null if the object has none.
+    /// The status of the object; null if the object has none.
     #[serde(default)]
     pub status: Value,
-    /// The field `data`, which a ControllerRevision has instead of a spec.
+    /// The field `data` of the object. Only a ControllerRevision has it, instead of a spec.
     #[serde(default)]
     pub data: Value,
-    /// The field `revision` of a ControllerRevision.
+    /// The field `revision` of the object. Only a ControllerRevision has it.
     #[serde(default)]
     pub revision: i64,
     #[serde(skip)]

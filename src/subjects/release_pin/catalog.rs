@@ -1,7 +1,7 @@
 //! Reads the current definitions of a component, from which a release is created.
 //!
-//! The definitions come from a directory of files or from a cluster. Callers see a difference only in the
-//! locations that messages name.
+//! The definitions come from a directory of files or from a cluster. The functions are the same for both; only the
+//! locations in messages differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,10 +25,10 @@ use crate::api::{
 };
 use crate::resolve::definition::{self, DefinitionError};
 
-/// The bowline file that describes the layout of a repository.
+/// The name of the file in which a repository describes its layout for bowline.
 const LAYOUT: &str = ".bowline.toml";
-/// The largest number of files in a directory. A directory with more files is probably not a set of
-/// definitions.
+/// The largest number of files that are read from a directory. A directory with more files probably contains other
+/// things than definitions.
 const FILES: usize = 20_000;
 
 /// The reason why the catalog cannot return an object.
@@ -38,43 +38,43 @@ pub enum CatalogError {
     #[error("{path}: {error}")]
     Unreadable {
         path: String,
-        /// The error of the operating system.
+        /// The error of the operating system when the file or directory was read.
         error: io::Error,
     },
-    /// A directory has more files than the limit.
+    /// A directory has more files than the limit. Contains the path of the directory.
     #[error("{0} has more than {FILES} files; name a directory with definitions only")]
     TooMany(String),
     /// A file is not valid YAML.
     #[error(transparent)]
     Yaml(#[from] bounded_yaml::YamlError),
-    /// Two objects have the same kind and name.
+    /// Two objects in the files have the same kind and name.
     #[error("{kind} {name} exists twice: in {first} and in {second}; remove one of them")]
     Twice {
         kind: String,
         name: String,
-        /// The location of the first object.
+        /// The location of the first of the two objects, as file and line.
         first: String,
-        /// The location of the second object.
+        /// The location of the second of the two objects, as file and line.
         second: String,
     },
-    /// The files contain objects of several namespaces, and the caller selected none. Contains the
+    /// The files contain objects of several namespaces, and the caller selected none. Contains the names of the
     /// namespaces.
     #[error("the files have objects of the namespaces {0}; choose one with -n")]
     Namespaces(String),
-    /// An object does not exist.
+    /// A requested object does not exist.
     #[error("{kind} {name} does not exist in {place}{known}")]
     Missing {
         kind: &'static str,
         name: String,
-        /// The directory or the namespace that does not have the object.
+        /// The directory or the namespace where the object was searched.
         place: String,
-        /// The names of the existing objects of this kind, as text.
+        /// The names of the existing objects of the requested kind, as text for the user.
         known: String,
     },
-    /// An object cannot be parsed as its kind.
+    /// An object cannot be parsed as the type of its kind.
     #[error("{origin}: {kind} {name}: {cause}")]
     Broken {
-        /// The location of the object.
+        /// The location of the object that cannot be parsed.
         origin: String,
         kind: String,
         name: String,
@@ -87,22 +87,22 @@ pub enum CatalogError {
     )]
     TypeForm {
         component: String,
-        /// The componentType in the component.
+        /// The wrong componentType, as the component contains it.
         says: String,
     },
-    /// Two EnvSettings name the same component and environment.
+    /// Two EnvSettings are for the same component and environment.
     #[error(
         "the EnvSettings {one} and {other} are both for {component} in {environment}; remove one of them"
     )]
     TwoSettings {
-        /// The name of the first EnvSettings.
+        /// The name of the first of the two EnvSettings.
         one: String,
-        /// The name of the second EnvSettings.
+        /// The name of the second of the two EnvSettings.
         other: String,
         component: String,
         environment: String,
     },
-    /// The definitions do not fit together.
+    /// The definitions of a component do not fit together.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
     /// A request to the server failed.
@@ -114,10 +114,10 @@ pub enum CatalogError {
 #[derive(Debug, Default)]
 pub struct Catalog {
     objects: BTreeMap<String, BTreeMap<String, Entry>>,
-    /// The directory or the namespace that the objects come from, for messages.
+    /// The directory or the namespace that the objects come from, as text for messages.
     place: String,
     pub namespace: String,
-    /// Warnings about objects that callers have requested.
+    /// Warnings about objects that callers have requested, collected until [`Catalog::warnings`] returns them.
     warnings: Mutex<BTreeSet<String>>,
 }
 
@@ -130,7 +130,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Creates an entry of the catalog; None if the object is not of an OpenChoreo kind.
+    /// Creates an entry of the catalog from an object; None if its kind is no OpenChoreo kind.
     fn new(value: Value, origin: String) -> Option<Self> {
         let said = |pointer| value.pointer(pointer).and_then(Value::as_str);
         let (group, _) = said("/apiVersion")?.split_once('/')?;
@@ -154,7 +154,7 @@ impl Entry {
     }
 }
 
-/// Returns the names of the first components of a namespace, for a message. Empty if the server does not
+/// Returns the names of some components of a namespace, to list them in a message. Empty if the server does not
 /// answer.
 pub async fn components(client: &Client, namespace: &str) -> Vec<String> {
     let components: Api<Component> = Api::namespaced(client.clone(), namespace);
@@ -165,7 +165,7 @@ pub async fn components(client: &Client, namespace: &str) -> Vec<String> {
 }
 
 impl Catalog {
-    /// Creates an empty catalog for a namespace of a cluster.
+    /// Creates a catalog without objects. A caller then fetches objects of this namespace from the cluster.
     pub fn empty(namespace: &str) -> Self {
         Self {
             place: format!("namespace {namespace}"),
@@ -174,14 +174,14 @@ impl Catalog {
         }
     }
 
-    /// Reads all YAML and JSON files of a directory and its subdirectories, or a single file. `namespace`
-    /// selects the objects of one namespace.
+    /// Creates a catalog from a single file, or from all YAML and JSON files of a directory and its subdirectories.
+    /// `namespace` selects the objects of one namespace.
     pub fn read(path: &Path, namespace: Option<&str>) -> Result<Self, CatalogError> {
         let mut found = Vec::new();
         for file in files(path, true)? {
             let text = read_text(&file)?;
-            // A repository also has charts and manifests of other programs. A file with OpenChoreo objects
-            // contains their API group.
+            // A repository also contains charts and manifests of other programs. So only files with the OpenChoreo
+            // API group are parsed.
             if text.contains(labels::OPENCHOREO_GROUP) {
                 collect(&file.display().to_string(), &text, &mut found)?;
             }
@@ -189,7 +189,7 @@ impl Catalog {
         Self::choose(path.display().to_string(), found, namespace)
     }
 
-    /// Builds a catalog from texts, each with a name for messages.
+    /// Creates a catalog from texts. Each text comes with a name for messages, then its content.
     pub fn from_texts<'t>(
         texts: impl IntoIterator<Item = (&'t str, &'t str)>,
     ) -> Result<Self, CatalogError> {
@@ -200,8 +200,8 @@ impl Catalog {
         Self::choose("the texts".to_owned(), found, None)
     }
 
-    /// Selects the objects of one namespace. Fails if there are several namespaces and the caller selected
-    /// none.
+    /// Creates a catalog with the objects of one namespace. Fails if there are objects of several namespaces and the
+    /// caller selected none.
     fn choose(
         place: String,
         found: Vec<Entry>,
@@ -230,7 +230,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Fetches a component and all objects that it names from the cluster.
+    /// Fetches a component and all objects that the component names from the cluster, as a catalog.
     pub async fn fetch(
         client: &Client,
         namespace: &str,
@@ -255,7 +255,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Fetches an environment, and the settings of a component in it, from the cluster.
+    /// Fetches an environment from the cluster, and the settings of a component in that environment.
     pub async fn fetch_environment(
         &mut self,
         client: &Client,
@@ -292,12 +292,12 @@ impl Catalog {
         let api: Api<K> = Api::namespaced(client.clone(), &self.namespace);
         match api.get_opt(name).await? {
             Some(object) => self.put(&object),
-            // The lookup of this object reports later that it is missing.
+            // A later lookup reports that the object is missing, so this is no error.
             None => Ok(()),
         }
     }
 
-    /// Adds an object that the caller has fetched.
+    /// Adds an object to the catalog that the caller has fetched.
     pub fn put<K>(&mut self, object: &K) -> Result<(), CatalogError>
     where
         K: Resource<DynamicType = ()> + Serialize,
@@ -328,13 +328,13 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns the warnings since the previous call.
+    /// Returns the warnings about requested objects since the previous call.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let mut noticed = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *noticed).into_iter()
     }
 
-    /// Returns the names of the objects of a kind, sorted.
+    /// Returns the names of the objects of a kind in the catalog, sorted.
     pub fn names(&self, kind: &str) -> impl Iterator<Item = &str> {
         self.objects
             .get(kind)
@@ -342,19 +342,19 @@ impl Catalog {
             .flat_map(|known| known.keys().map(String::as_str))
     }
 
-    /// Returns the location of an object: `file:line`, or the namespace. None if the catalog does not have
-    /// the object.
+    /// Returns the location of an object: `file:line` for an object of a file, else the namespace. None if the
+    /// catalog does not have the object.
     pub fn origin(&self, kind: &str, name: &str) -> Option<&str> {
         Some(&self.objects.get(kind)?.get(name)?.origin)
     }
 
-    /// Returns the file of an object: its location without the line number. None if the object has no line
-    /// number.
+    /// Returns the path of the file that contains an object. None if the catalog does not have the object, or if the
+    /// object does not come from a file.
     pub fn file(&self, kind: &str, name: &str) -> Option<&str> {
         Some(self.origin(kind, name)?.rsplit_once(':')?.0)
     }
 
-    /// Returns an object, parsed as its type.
+    /// Returns an object of the catalog, parsed as the type of its kind.
     fn find<K>(&self, kind: &'static str, name: &str) -> Result<K, CatalogError>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Serialize,
@@ -382,7 +382,7 @@ impl Catalog {
         })
     }
 
-    /// Returns the current definitions of a component: the component, its type, its addons and its Workload.
+    /// Returns the current definitions of a component: the Component, its type, its addons and its Workload.
     pub fn definitions(&self, component: &str) -> Result<Definitions, CatalogError> {
         let component: Component = self.find("Component", component)?;
         let (_, type_) = type_parts(&component)?;
@@ -409,8 +409,8 @@ impl Catalog {
         self.find("Release", name)
     }
 
-    /// Returns the settings of a component in an environment; None if there are none. Two EnvSettings are an
-    /// error.
+    /// Returns the EnvSettings of a component in an environment; None if there are none. Two EnvSettings for the same
+    /// environment are an error.
     pub fn settings(
         &self,
         component: &str,
@@ -455,8 +455,8 @@ fn unreadable(path: &Path, error: io::Error) -> CatalogError {
     }
 }
 
-/// Reads a file. Reads at most one byte more than the YAML parser accepts, so that the parser refuses a
-/// larger file.
+/// Reads a text file. Reads at most one byte more than the YAML parser accepts, so that the parser reports a file
+/// that is too large.
 pub fn read_text(file: &Path) -> Result<String, CatalogError> {
     let limit = bounded_yaml::Limits::default().bytes as u64;
     let mut text = String::new();
@@ -466,7 +466,7 @@ pub fn read_text(file: &Path) -> Result<String, CatalogError> {
     Ok(text)
 }
 
-/// Adds the OpenChoreo objects of a YAML text, with the items of lists.
+/// Adds the OpenChoreo objects of a YAML text to `found`. For a list object, adds the items of the list.
 fn collect(origin: &str, text: &str, found: &mut Vec<Entry>) -> Result<(), CatalogError> {
     for document in bounded_yaml::documents(origin, text)? {
         let origin = format!("{origin}:{}", document.line);
@@ -476,9 +476,8 @@ fn collect(origin: &str, text: &str, found: &mut Vec<Entry>) -> Result<(), Catal
     Ok(())
 }
 
-/// Lists the YAML and JSON files of a directory, sorted. If `below` is true, also lists the subdirectories,
-/// but follows no links and enters no hidden directories. If `path` is a file, returns this file, with any
-/// name.
+/// Lists the YAML and JSON files of a directory, sorted. If `below` is true, includes subdirectories, except links
+/// and hidden directories. If `path` is a file, returns only this file, whatever its name.
 pub fn files(path: &Path, below: bool) -> Result<Vec<PathBuf>, CatalogError> {
     let metadata = fs::metadata(path).map_err(|error| unreadable(path, error))?;
     if !metadata.is_dir() {
@@ -501,7 +500,7 @@ pub fn files(path: &Path, below: bool) -> Result<Vec<PathBuf>, CatalogError> {
                 .map_err(|error| unreadable(&path, error))?;
             let extension = path.extension().and_then(|extension| extension.to_str());
             if kind.is_dir() {
-                // A subdirectory with its own layout file is another repository.
+                // A subdirectory with its own layout file is another repository, so its files are not read.
                 let foreign = path.join(LAYOUT).exists();
                 if below && !foreign && !name.to_string_lossy().starts_with('.') {
                     open.push(path);

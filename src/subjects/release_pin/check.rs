@@ -1,6 +1,6 @@
-//! Checks a repository: its files, and the ReleasePins in a change of it.
+//! Checks the files of a repository, and the changes of ReleasePins since a base commit.
 //!
-//! For pull requests: a manual edit must follow the same rules as an action of bowline.
+//! For pull requests: a manual edit of a ReleasePin must follow the same rules as an action of bowline.
 
 use std::collections::BTreeSet;
 
@@ -23,29 +23,29 @@ use crate::gitops::check::{self, BaseError, Content, EditedPin};
 use crate::gitops::tree::{PINS, Tree};
 use crate::resolve::git::Git;
 
-/// A change of a ReleasePin since the base commit.
+/// A ReleasePin that differs from the base commit, with the effect of the change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promotion {
-    /// The key of the ReleasePin.
+    /// The key of the ReleasePin that changed.
     pub pin: Key,
     pub component: String,
     pub environment: String,
     /// The effective release in the base commit; None if the ReleasePin is new.
     pub from: Option<String>,
-    /// The effective release now; None if the ReleasePin was removed.
+    /// The effective release in the files now; None if the ReleasePin was removed.
     pub to: Option<String>,
-    /// One text per hold that was placed, removed or edited.
+    /// One text for each hold of the ReleasePin that was placed, removed or edited.
     pub holds: Vec<String>,
-    /// The diff of the rendered objects in the environment; empty if there is none, or if the release cannot be
-    /// rendered.
+    /// The diff of the objects that the two releases render to. Empty if the objects are equal or the release cannot
+    /// be rendered.
     pub diff: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checked {
-    /// Errors in files and objects.
+    /// Errors in the files and objects of the repository, as text for the user.
     pub problems: Vec<String>,
-    /// Changes that a rule for promotions refuses.
+    /// Changes of ReleasePins that a rule for promotions refuses, as text for the user.
     pub refused: Vec<String>,
     pub warnings: Vec<String>,
     /// The changes of ReleasePins since the base commit.
@@ -55,35 +55,35 @@ pub struct Checked {
 /// The reason why a repository cannot be checked.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// The base is not possible.
+    /// The base cannot be compared with the checked out commit.
     #[error(transparent)]
     Base(#[from] BaseError),
-    /// Git failed.
+    /// A git command failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// A request failed.
+    /// A request to the API server over the files failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
-    /// The effect of a promotion cannot be shown.
+    /// The rendered diff of a promotion cannot be computed.
     #[error(transparent)]
     Preview(#[from] PreviewError),
 }
 
-/// The inputs of a check.
+/// The inputs of the check of a repository.
 pub struct Check<'a> {
-    /// The files.
+    /// The objects in the files of the work tree.
     pub tree: &'a Tree,
-    /// The client that serves the objects of the files.
+    /// A client for the API server over the files of the work tree.
     pub client: &'a Client,
     /// The read model of all namespaces.
     pub feed: &'a Feed,
-    /// The reader of git references.
+    /// The reader that resolves the git references in releases.
     pub git: &'a Git,
 }
 
 impl Check<'_> {
-    /// Checks the files. With a base, also checks the changes since the merge base of the base and HEAD, and renders
-    /// them.
+    /// Checks the files of the repository. If `base` is given, also checks and renders the changes of ReleasePins
+    /// since the merge base of `base` and HEAD.
     pub async fn run(&self, base: Option<&str>, now: Timestamp) -> Result<Checked, CheckError> {
         let base = base.map(|base| check::merge_base(self.tree.work(), base));
         let base = base.transpose()?;
@@ -94,8 +94,8 @@ impl Check<'_> {
             (checked, pins(&world, now))
         };
         let mut promotions = std::mem::take(&mut checked.promotions);
-        // A change of settings or environments can break a ReleasePin that did not change. So the other ReleasePins
-        // are rendered too.
+        // A change of settings or environments can break the rendering of a ReleasePin that did not change. So the
+        // other ReleasePins are rendered too.
         let moved: BTreeSet<&Key> = promotions.iter().map(|promotion| &promotion.pin).collect();
         others.retain(|pin| !moved.contains(&pin.pin));
         let all = promotions.iter().chain(&others);
@@ -116,7 +116,7 @@ impl Check<'_> {
     }
 }
 
-/// Finds errors in the files, and with a base commit the promotions since that commit.
+/// Finds errors in the files. With a base commit, also finds the changes of ReleasePins since that commit.
 fn find(
     tree: &Tree,
     world: &World,
@@ -143,7 +143,7 @@ fn find(
     Ok(checked)
 }
 
-/// Finds ReleasePins that name objects that do not exist.
+/// Finds ReleasePins that name objects that do not exist, and adds a problem for each.
 fn names(tree: &Tree, world: &World, problems: &mut Vec<String>) {
     let components = tree.places("openchoreo.dev/components");
     let pins = tree.places(PINS);
@@ -157,7 +157,7 @@ fn names(tree: &Tree, world: &World, problems: &mut Vec<String>) {
         };
         for release in pin.named_releases() {
             match world.release(&Key::new(namespace, release)) {
-                // The release is in a file that git has not checked out; another problem names that file.
+                // The release is in a file that git has not checked out. Another problem already names that file.
                 None if left_out.contains(release) => {}
                 None => wrong(format!(
                     "ReleasePin {name} names release {release}, which does not exist"
@@ -191,7 +191,8 @@ fn names(tree: &Tree, world: &World, problems: &mut Vec<String>) {
     }
 }
 
-/// Returns a promotion with the effective release of every ReleasePin, sorted by component.
+/// Returns one promotion per ReleasePin with its effective release, sorted by component. So ReleasePins that did not
+/// change are rendered like changed ones.
 fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
     let mut components: Vec<_> = world.components().cloned().collect();
     components.sort();
@@ -210,7 +211,7 @@ fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
     pins.map(promotion).collect()
 }
 
-/// Renders a promotion, and returns its diff of the rendered objects.
+/// Renders the releases of a promotion before and after the change. Returns the diff of the rendered objects as text.
 async fn rendered_diff(
     promotion: &Promotion,
     stage: &Stage<'_>,
@@ -227,14 +228,15 @@ async fn rendered_diff(
             let rendered = stage
                 .rendered(component, environment, &identity, &mut Vec::new())
                 .await;
-            // If the old release cannot be rendered, this does not forbid a promotion to another release.
+            // The old release may no longer be renderable. This must not forbid a promotion to another release, so it
+            // counts as empty.
             rendered
                 .map(|rendered| objects(&rendered))
                 .unwrap_or_default()
         }
     };
     let diff = diff::diff(&before, &after, &diff::Options::default());
-    // A change that touches only holds does not change the rendered objects.
+    // If a change touches only holds, the rendered objects stay the same, so there is nothing to show.
     let is_hold_only = diff.is_empty() && !promotion.holds.is_empty();
     Ok(match is_hold_only {
         true => String::new(),
@@ -242,8 +244,8 @@ async fn rendered_diff(
     })
 }
 
-/// Renders the release of a promotion. None if the promotion has no release, or if the release cannot be
-/// rendered; then the report has the reason.
+/// Renders the new release of a promotion. Returns None if the promotion has no new release, or if that release
+/// cannot be rendered; then the reason is added to `checked`.
 async fn fits(
     promotion: &Promotion,
     stage: &Stage<'_>,
@@ -263,8 +265,8 @@ async fn fits(
             checked.refused.push(error.to_string());
             Ok(None)
         }
-        // Another check reports a missing object, and a failed fetch is no error in the files. So this is
-        // only a warning.
+        // This is only a warning: another check reports a missing object, and a failed fetch is no error in the
+        // files.
         Err(error @ (PreviewError::Unresolved { .. } | PreviewError::Body(_))) => {
             checked.warnings.push(format!("not rendered: {error}"));
             Ok(None)
@@ -279,7 +281,7 @@ async fn fits(
     }
 }
 
-/// A ReleasePin before and after a change of the files.
+/// A ReleasePin before and after a change of its file.
 struct Touched<'p> {
     before: &'p ReleasePinSpec,
     after: Option<&'p ReleasePinSpec>,
@@ -287,16 +289,16 @@ struct Touched<'p> {
 }
 
 impl<'p> Touched<'p> {
-    /// Returns whether the change places a new hold. Then it is a rollback: it needs no path, and other holds
-    /// do not block it.
+    /// Returns whether the change places a new hold. Such a change is a rollback, so it needs no promotion path, and
+    /// other holds do not block it.
     fn is_held_anew(&self) -> bool {
         let is_new = |hold: &Hold| self.before.holds.iter().all(|known| known.id != hold.id);
         self.after
             .is_some_and(|after| after.active_holds(self.now).any(is_new))
     }
 
-    /// Returns whether the change removes the ReleasePin or makes another release effective, except by the
-    /// removal of holds alone.
+    /// Returns whether the change removes the ReleasePin, or makes another release effective. If only removed holds
+    /// make another release effective, returns false.
     fn is_moved(&self) -> bool {
         let Some(after) = self.after else {
             return true;
@@ -310,7 +312,7 @@ impl<'p> Touched<'p> {
             || (counts(self.before) != counts(after) && !only_lifted)
     }
 
-    /// Returns the active holds that the change removes or ends.
+    /// Returns the active holds that the change removes from the ReleasePin or ends.
     fn lifted(&self) -> impl Iterator<Item = &'p Hold> {
         let (after, now) = (self.after, self.now);
         self.before.active_holds(now).filter(move |hold| {
@@ -318,7 +320,7 @@ impl<'p> Touched<'p> {
         })
     }
 
-    /// Returns the active holds that the change keeps.
+    /// Returns the active holds that the ReleasePin still has after the change.
     fn standing(&self) -> impl Iterator<Item = &'p Hold> {
         let (after, now) = (self.after, self.now);
         self.before.active_holds(now).filter(move |hold| {
@@ -327,8 +329,8 @@ impl<'p> Touched<'p> {
     }
 }
 
-/// Checks one change by the rules for promotions. A change that exactly reverts a rollback needs no path and
-/// may remove the hold of the rollback.
+/// Checks one changed ReleasePin by the rules for promotions. A change that exactly reverts a rollback needs no
+/// promotion path, and may remove the hold of that rollback.
 fn promotion(world: &World, edited: EditedPin, now: Timestamp, checked: &mut Checked) {
     let pin = Key::new(&edited.namespace, &edited.name);
     let EditedPin {
@@ -406,7 +408,7 @@ fn promotion(world: &World, edited: EditedPin, now: Timestamp, checked: &mut Che
     });
 }
 
-/// Describes the holds that differ, one text each.
+/// Describes the differences between two lists of holds, one text per hold.
 fn changed_holds(before: &[Hold], after: &[Hold]) -> Vec<String> {
     let find = |holds: &[Hold], id: &str| holds.iter().find(|hold| hold.id == id).cloned();
     let placed = after
@@ -423,7 +425,7 @@ fn changed_holds(before: &[Hold], after: &[Hold]) -> Vec<String> {
     placed.chain(lifted).collect()
 }
 
-/// Returns the error if no path of the pipeline brings the release to the environment.
+/// Returns the error text if no promotion path brings the new release to the environment; otherwise None.
 fn off_path(
     world: &World,
     pin: &Key,
@@ -468,7 +470,7 @@ mod tests {
         let over = |id: &str| json!({"id": id, "owner": id, "since": since, "until": since});
         let (a, b) = (hold("a"), hold("b"));
         let held = || spec("1", &[a.clone(), b.clone()]);
-        // The expected values: whether another release is effective, whether a new hold is placed, the kept
+        // The expected values: whether another release is effective, whether the change places a hold, the kept
         // holds, the removed holds.
         for (before, after, expected) in [
             (spec("1", &[]), Some(spec("2", &[])), (true, false, "", "")),
@@ -502,7 +504,7 @@ mod tests {
                 Some(spec("2", &[over("a")])),
                 (true, false, "", ""),
             ),
-            // A hold that fixed a release is removed, or a hold fixes another release.
+            // Either a hold that fixed a release is removed, or a hold fixes another release than before.
             (
                 spec("1", &[fixing("a", "2")]),
                 Some(spec("1", &[])),

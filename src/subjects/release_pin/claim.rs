@@ -1,4 +1,4 @@
-//! Claims on releases; see [`crate::engine::claim`].
+//! Builds claims on releases; see [`crate::engine::claim`].
 
 use super::rows::ReleaseRow;
 use crate::api::Release;
@@ -6,7 +6,7 @@ use crate::connect::kinds;
 use crate::engine::claim::ClaimOn;
 use crate::engine::world::Key;
 
-/// Returns the claim on a release of the read model.
+/// Returns a claim on a release of the read model, by its uid.
 pub fn on(release: &ReleaseRow) -> ClaimOn {
     ClaimOn {
         uid: Some(release.uid.to_string()),
@@ -14,7 +14,7 @@ pub fn on(release: &ReleaseRow) -> ClaimOn {
     }
 }
 
-/// Returns the claim on a release that the read model does not have, by name only.
+/// Returns a claim on a release by its name. For a release that the read model does not have.
 pub(super) fn on_name(key: Key) -> ClaimOn {
     ClaimOn {
         resource: kinds::kind::<Release>(),

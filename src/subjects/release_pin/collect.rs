@@ -1,14 +1,13 @@
 //! Applies a `gc` plan: deletes its releases and snapshots. No race leaves a ReleasePin without its release.
 //!
-//! A client that makes a ReleasePin name a release first claims the release, which changes its
-//! resourceVersion. Gc also writes the release first, then lists the ReleasePins from the store, applies the
-//! rules of the plan to them, and deletes the release with its resourceVersion as precondition. Another
-//! client may write a ReleasePin without a claim between this list and the deletion. So gc lists the
-//! ReleasePins again after the deletion, and once more a moment later. If a ReleasePin names a deleted
-//! release, gc creates the release again.
+//! A client claims a release before it writes a ReleasePin that names the release. The claim changes the
+//! resourceVersion of the release. Gc writes the release, lists the ReleasePins, applies the rules of the plan again,
+//! and deletes the release with its resourceVersion as precondition. Another client may write a ReleasePin without a
+//! claim. So after the deletion, gc lists the ReleasePins twice more. If one of them names the deleted release, gc
+//! creates the release again.
 //!
-//! Gc writes the audit entry of a deletion before the deletion, so that a crash leaves no deletion without an
-//! entry. If the release stays after all, gc writes another entry that says so.
+//! Gc writes the audit entry before the deletion, so that a crash leaves no deletion without an entry. If gc then
+//! keeps the release, it writes another entry that says so.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -39,7 +38,7 @@ use crate::engine::world::{Event, World};
 
 /// The largest number of releases in memory at a time, because releases can be large.
 const BATCH: usize = 32;
-/// The largest number of concurrent requests.
+/// The largest number of concurrent requests to the server.
 const AT_ONCE: usize = 8;
 
 /// The result of gc for one release or snapshot.
@@ -47,18 +46,18 @@ const AT_ONCE: usize = 8;
 pub enum Collected {
     /// Gc deleted the object, or the object did not exist any more.
     Gone,
-    /// Gc kept the object, for these reasons.
+    /// Gc kept the object. Contains the reasons.
     Kept(Vec<KeepReason>),
-    /// Gc deleted the release, found ReleasePins in these environments that name it, and created it again.
+    /// Gc deleted the release, and then created it again because ReleasePins in these environments name it.
     PutBack(Vec<String>),
     /// A request to the server failed.
     Failed(kube::Error),
 }
 
-/// The reason why gc stopped.
+/// The reason why gc stopped before its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
-    /// A rule refuses the deletion.
+    /// A rule refuses to delete releases.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// A request to the server failed.
@@ -66,25 +65,24 @@ pub enum CollectError {
     Target(#[from] kube::Error),
 }
 
-/// Applies a gc plan.
+/// Deletes the objects of a gc plan from a server.
 pub struct Collector<'a> {
     pub client: &'a Client,
-    /// The plan to apply.
+    /// The gc plan to apply.
     pub plan: &'a Collection,
     /// The name under which the server knows the user.
     pub by: &'a str,
     pub clock: Clock<'a>,
-    /// How long gc waits after a deletion to see whether a ReleasePin names the release. If so, gc creates
-    /// the release again.
+    /// How long gc waits after a deletion before it checks again whether a ReleasePin names the deleted release.
     pub remembers: Duration,
 }
 
-/// Refuses gc if a RenderedRelease has no ReleasePin, for example after the ReleasePin CRD was deleted and
-/// installed again. Then workloads run whose releases no ReleasePin protects.
+/// Refuses gc if a RenderedRelease has no ReleasePin, for example after the ReleasePin CRD was deleted and installed
+/// again. Then no ReleasePin protects the releases of running workloads.
 pub async fn check_rendered(client: &Client, namespace: &str) -> Result<(), CollectError> {
     let rendered: Api<RenderedRelease> = Api::namespaced(client.clone(), namespace);
     let rendered = match pages::all_metadata(&rendered).await {
-        // Without the CRD there are no RenderedReleases.
+        // Without the CRD of RenderedReleases there are none, so gc is not refused.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
         rendered => rendered?,
     };
@@ -100,8 +98,8 @@ pub async fn check_rendered(client: &Client, namespace: &str) -> Result<(), Coll
     if owned.is_empty() {
         return Ok(());
     }
-    // The ReleasePins are listed after the RenderedReleases, because a ReleasePin always exists before its
-    // RenderedRelease.
+    // List the ReleasePins last. A ReleasePin always exists before its RenderedRelease, so no new RenderedRelease
+    // looks as if its ReleasePin were missing.
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
     let pins = pages::all_metadata(&pins).await?;
     let pins: BTreeSet<String> = pins.iter().map(ResourceExt::name_any).collect();
@@ -112,13 +110,13 @@ pub async fn check_rendered(client: &Client, namespace: &str) -> Result<(), Coll
     }
 }
 
-/// A release of the plan, with the content that gc read.
+/// A release of the plan, as gc read it from the server.
 struct Held<'a> {
     candidate: &'a Candidate,
     release: Release,
 }
 
-/// The deleted releases of a component, with the content that gc read.
+/// The deleted releases of one component, which gc keeps in memory to create them again.
 struct Deleted<'a> {
     component: String,
     since: Instant,
@@ -137,8 +135,8 @@ impl Held<'_> {
 }
 
 impl<'a> Collector<'a> {
-    /// Deletes the releases and snapshots of the plan, and reports the result of each. If `stop` returns
-    /// true, ends before the next batch.
+    /// Deletes the releases and snapshots of the plan, and reports the result of each. If `stop` returns true, the
+    /// function ends before the next batch.
     pub async fn collect(
         &self,
         stop: &(dyn Fn() -> bool + Sync),
@@ -154,7 +152,8 @@ impl<'a> Collector<'a> {
                 of_component.or_default().push(candidate);
             }
         }
-        // Deleted releases stay in memory until the last check, even after an error.
+        // The deleted releases stay in memory until the last check, even after an error, because gc may have to
+        // create them again.
         let mut memory = VecDeque::new();
         let mut swept = Ok(());
         'all: for (component, candidates) in by_component {
@@ -205,7 +204,7 @@ impl<'a> Collector<'a> {
         memory: &mut VecDeque<Deleted<'a>>,
         tell: &mut (dyn FnMut(&Candidate, Collected) + Send),
     ) -> Result<(), CollectError> {
-        // Releases are read before the ReleasePins. So a claim that comes later changes the resourceVersion,
+        // Read the releases before the ReleasePins. Then a later claim changes the resourceVersion of its release,
         // and the deletion fails.
         let mut read = Vec::with_capacity(batch.len());
         for some in batch.chunks(AT_ONCE) {
@@ -226,7 +225,7 @@ impl<'a> Collector<'a> {
             if !held.candidate.goes() {
                 let again = fresh.get(&held.candidate.uid);
                 if again.is_some_and(|again| again.mislabelled) {
-                    // If this write fails, the release keeps its label, which does no harm.
+                    // If this write fails, the release keeps a label that it does not need, which does no harm.
                     let _ = self.unlabel(&mut ledger, &mut held).await;
                 }
                 continue;
@@ -250,7 +249,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Lists the ReleasePins, deletes the releases that no rule protects, and lists the ReleasePins again.
+    /// Lists the ReleasePins, deletes the releases that no rule protects, and lists the ReleasePins again. Returns
+    /// the deleted releases.
     async fn delete_all(
         &self,
         (component, known): (&str, &[PartialObjectMeta<Release>]),
@@ -295,7 +295,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Waits until the time `remembers` is over, then checks again whether a ReleasePin names a deleted
+    /// Waits for the duration [`Collector::remembers`], then checks again whether a ReleasePin names a deleted
     /// release.
     async fn look_after(
         &self,
@@ -312,14 +312,14 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Creates those deleted releases again that a ReleasePin names now. Returns the other deleted releases.
+    /// Creates a deleted release again if a ReleasePin names it now. Returns the releases that stay deleted.
     async fn put_back_named(
         &self,
         deleted: Deleted<'a>,
         tell: &mut (dyn FnMut(&Candidate, Collected) + Send),
     ) -> Deleted<'a> {
         let component = deleted.component.as_str();
-        // If the list fails, gc creates no release again.
+        // If the ReleasePins cannot be listed, gc cannot know what to create again, so it creates nothing.
         let pins = repeat(|| self.pins(component)).await.unwrap_or_default();
         let mut ledger = Ledger::of(self.client, &self.plan.namespace, component, self.by);
         let mut releases = Vec::with_capacity(deleted.releases.len());
@@ -349,8 +349,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Reads a release of the plan from the server. Returns the result of gc if the release cannot be
-    /// deleted.
+    /// Reads a release of the plan from the server. If gc cannot delete the release, the error is the result to
+    /// report.
     async fn read(&self, candidate: &'a Candidate) -> Result<Held<'a>, Collected> {
         let releases = self.api::<Release>();
         let found = releases.get_opt(&candidate.key.name).await;
@@ -366,7 +366,7 @@ impl<'a> Collector<'a> {
         Ok(Held { candidate, release })
     }
 
-    /// Lists the releases of a component by a field of their spec, because somebody may have changed a label.
+    /// Lists the releases of a component by a field of their spec, because users may change the labels.
     async fn releases_of(
         &self,
         component: &str,
@@ -382,8 +382,8 @@ impl<'a> Collector<'a> {
         Ok(known)
     }
 
-    /// Applies the rules of the plan again, with the ReleasePins from the store. Returns the releases by uid,
-    /// each with the reasons to keep it. `read` replaces the older states in `known`.
+    /// Applies the rules of the plan to the ReleasePins that the server has now. Returns the releases by uid, each
+    /// with the reasons to keep it. For releases in `read`, uses their newer state instead of that in `known`.
     async fn look_again(
         &self,
         component: &str,
@@ -419,15 +419,15 @@ impl<'a> Collector<'a> {
             reason: self.plan.reason.clone(),
             namespace: self.plan.namespace.clone(),
         };
-        // If a ReleasePin names a release that gc has just deleted, `put_back_named` creates the release
-        // again later.
+        // A ReleasePin may name a release that gc has just deleted. This is no error here, because `put_back_named`
+        // creates that release again.
         match gc::judge(&world, &again, &asked) {
             Ok(plan) => Ok(plan
                 .releases
                 .into_iter()
                 .map(|candidate| (candidate.uid.clone(), candidate))
                 .collect()),
-            // The component has no releases and no ReleasePins any more.
+            // The component has neither releases nor ReleasePins any more, so there is nothing to keep.
             Err(Refusal::NoComponent { .. }) => Ok(BTreeMap::new()),
             Err(refusal) => Err(refusal.into()),
         }
@@ -438,12 +438,11 @@ impl<'a> Collector<'a> {
         pages::all(&self.api::<ReleasePin>(), of_component, pages::PAGE).await
     }
 
-    /// Prepares the deletion of a release that no ReleasePin names: removes its label, announces the deletion
-    /// in an annotation, and writes the audit entry.
+    /// Prepares the deletion of a release that no ReleasePin names: removes its label, announces the deletion in an
+    /// annotation, and writes the audit entry.
     ///
-    /// An earlier gc may have announced the deletion and stopped. Then this gc continues with the operation
-    /// of that gc. But if somebody claimed the release in between, the earlier deletion failed, and this gc
-    /// starts a new deletion.
+    /// An earlier gc may have announced the deletion of this release and then stopped. Then this gc continues the
+    /// operation of the earlier gc. If somebody has claimed the release since, this gc starts a new operation.
     async fn announce(&self, ledger: &mut Ledger, held: &mut Held<'_>) -> Result<(), Collected> {
         let resumed = match claimed_at(&held.release.metadata) {
             None => self.announced(ledger, held).await,
@@ -466,8 +465,8 @@ impl<'a> Collector<'a> {
         self.write(held, None).await
     }
 
-    /// Returns the operation of an interrupted gc that announced this deletion and wrote its audit entry;
-    /// None if there is none.
+    /// Returns the operation of an earlier gc that announced the deletion of this release and wrote the audit entry.
+    /// None if there was none.
     async fn announced(
         &self,
         ledger: &Ledger,
@@ -480,7 +479,7 @@ impl<'a> Collector<'a> {
         Ok((recorded.last() == Some(&Action::Collect)).then(|| operation.clone()))
     }
 
-    /// Writes the audit entry that an announced deletion was not made.
+    /// Writes an audit entry which says that an announced deletion of the release was not made.
     async fn given_up(&self, ledger: &mut Ledger, held: &Held<'_>) -> Result<(), kube::Error> {
         match self.announced(ledger, held).await? {
             Some(_) => self.record(ledger, Action::Restore, held).await,
@@ -488,8 +487,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Removes the label of a release and announces its deletion by an operation. If `operation` is None,
-    /// withdraws the announcement. The resourceVersion is a precondition.
+    /// Removes the label of a release and announces its deletion in an annotation. If `operation` is None, removes
+    /// the announcement instead. The write fails if another client has changed the release.
     async fn write(&self, held: &mut Held<'_>, operation: Option<&str>) -> Result<(), Collected> {
         let metadata = &held.release.metadata;
         let patch = Patch::Merge(json!({"metadata": {
@@ -531,7 +530,7 @@ impl<'a> Collector<'a> {
         ledger.write(&done, (self.clock)()).await
     }
 
-    /// Deletes a release, with its uid and resourceVersion as preconditions.
+    /// Deletes a release, unless another client has changed or replaced it since gc read it.
     async fn delete(&self, held: &Held<'_>) -> Collected {
         let releases = self.api::<Release>();
         let metadata = &held.release.metadata;
@@ -548,7 +547,7 @@ impl<'a> Collector<'a> {
                 kube::Error::Api(status) if status.code == 409 => {
                     return Collected::Kept(vec![KeepReason::Changed]);
                 }
-                // A policy denies the deletion with this status if somebody has just claimed the release.
+                // A policy denies the deletion with 403 if somebody has just claimed the release, so gc keeps it.
                 kube::Error::Api(status) if status.code == 403 => {}
                 error if is_ambiguous(error) => {}
                 _ => return Collected::Failed(error),
@@ -567,7 +566,7 @@ impl<'a> Collector<'a> {
         last.map_or(Collected::Gone, Collected::Failed)
     }
 
-    /// Creates a deleted release again, already claimed.
+    /// Creates a deleted release again, with a claim on it.
     async fn put_back(&self, release: &Release) -> Result<(), kube::Error> {
         let mut again = Release::new(&release.name_any(), release.spec.clone());
         again.metadata.labels = release.metadata.labels.clone();
@@ -591,8 +590,7 @@ impl<'a> Collector<'a> {
         for attempt in 1..=ATTEMPTS {
             match self.api::<Release>().create(&parameters, &again).await {
                 Ok(_) => return Ok(()),
-                // The release exists: another client created it, or the server did not answer an earlier
-                // attempt.
+                // The release exists already: another client created it, or an earlier attempt without an answer did.
                 Err(kube::Error::Api(status)) if status.code == 409 => return Ok(()),
                 Err(error) if is_ambiguous(&error) => last = Some(error),
                 Err(error) => return Err(error),
@@ -602,7 +600,7 @@ impl<'a> Collector<'a> {
         last.map_or(Ok(()), Err)
     }
 
-    /// Deletes a snapshot, unless it is now the current snapshot of a ReleasePin.
+    /// Deletes a snapshot, unless a ReleasePin now uses it as its current snapshot.
     async fn snapshot(&self, candidate: &Candidate) -> Result<Collected, kube::Error> {
         let snapshots = self.api::<ComponentEnvSnapshot>();
         let name = &*candidate.key.name;
@@ -640,12 +638,12 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Returns the reasons to keep a release now; None if gc can delete it.
+/// Returns the reasons for which gc keeps a release now; None if gc can delete it.
 fn kept(fresh: &BTreeMap<String, Candidate>, held: &Held<'_>) -> Option<Vec<KeepReason>> {
     match fresh.get(&held.candidate.uid) {
         Some(again) if again.goes() => None,
         Some(again) => Some(again.stays.clone()),
-        // The list by component does not contain the release any more.
+        // The list by component no longer contains the release, so another client has changed it.
         None => Some(vec![KeepReason::Changed]),
     }
 }

@@ -1,8 +1,8 @@
-//! Comparisons: of two environments, of two revisions of a ReleasePin, of rendered with live objects, of two
+//! Builds comparisons: of two environments, of two revisions of a ReleasePin, of rendered with live objects, of two
 //! releases.
 //!
-//! Each comparison returns the two sides for the diff, and writes nothing. Warnings are added to `notes`,
-//! also if the comparison fails.
+//! Each function returns the two sides for the diff, and writes nothing to the target. It adds warnings to `notes`,
+//! even if the comparison fails.
 
 use std::sync::Arc;
 
@@ -39,23 +39,24 @@ pub enum CompareError {
     #[error("revision {number} cannot be rendered: {error}")]
     Gone {
         number: i64,
-        /// The reason why the release is not available.
+        /// The reason why the content of the release is not available.
         error: Arc<BodyError>,
     },
-    /// The manifests of a side cannot be rendered.
+    /// The manifests of one side cannot be rendered.
     #[error(transparent)]
     Preview(#[from] PreviewError),
     /// The DataPlane that an environment names does not exist.
     #[error("data plane {plane} of {environment} does not exist")]
     NoDataPlane {
         environment: String,
-        /// The name of the DataPlane.
+        /// The name of the missing DataPlane.
         plane: String,
     },
-    /// The configuration has no connection to the data plane.
+    /// The configuration has no connection to the data plane. Contains the name of the data plane.
     #[error("data plane {0} has none of inCluster, context and embedded")]
     NoWay(String),
-    /// The data plane is the cluster of a repository, and no flag names that cluster.
+    /// The data plane is the cluster of a repository, and no flag says which cluster that is. Contains the name of
+    /// the data plane.
     #[error(
         "data plane {0} is the cluster of this repository, and no flag names the cluster: add --context NAME"
     )]
@@ -66,7 +67,7 @@ pub enum CompareError {
     /// A live object cannot be read.
     #[error(transparent)]
     Live(#[from] LiveError),
-    /// The revisions of a subject that is no ReleasePin cannot be read. Contains the reason.
+    /// The revisions of a subject cannot be read, and the subject is no ReleasePin. Contains the reason.
     #[error("{0}")]
     Other(String),
     /// A request to the server failed.
@@ -75,7 +76,7 @@ pub enum CompareError {
 }
 
 impl CompareError {
-    /// Returns the next step for the user, if there is one.
+    /// Returns the next step for the user; None if there is none.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Subject(error) => error.hint(),
@@ -88,7 +89,7 @@ impl CompareError {
     }
 }
 
-/// Reads the sides of comparisons.
+/// Reads the objects of both sides of a comparison.
 pub struct Comparer<'a, C: Fn() -> Timestamp> {
     connection: &'a Connection,
     stage: Stage<'a>,
@@ -105,7 +106,7 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         }
     }
 
-    /// Builds a side with the current time as read time.
+    /// Builds one side of a comparison from a title and objects. The read time of the side is now.
     fn side(&self, what: String, objects: Vec<Value>) -> Side {
         Side {
             what,
@@ -114,8 +115,8 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         }
     }
 
-    /// Compares two revisions of a ReleasePin. By default, `to` is the current revision and `from` the
-    /// revision before `to`.
+    /// Compares two revisions of a ReleasePin. If `to` is None, it is the current revision. If `from` is None, it is
+    /// the revision before `to`.
     pub async fn revisions(
         &self,
         subject: &Subject,
@@ -177,15 +178,15 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         Ok(self.side(what, preview::objects(&rendered)))
     }
 
-    /// Compares the effective releases of a component in two environments, each rendered with its own
-    /// settings.
+    /// Compares the effective releases of a component in two environments. Each release is rendered with the settings
+    /// of its environment.
     pub async fn environments(
         &self,
         component: &str,
         [from, to]: [&str; 2],
         notes: &mut Vec<String>,
     ) -> Result<Sides, CompareError> {
-        // A wrong environment name is reported before the first slow step.
+        // Look up both environments first, so that a wrong name is reported before the slow rendering.
         let one = self.environment(component, from).await?.namespace;
         let other = self.environment(component, to).await?.namespace;
         let mut before = self.rendered(component, from, notes).await?;
@@ -204,8 +205,8 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         })
     }
 
-    /// Compares the rendered objects of an environment with the live objects of its data plane. `context` is
-    /// called with the name of a kubeconfig context, and returns a client and a text that describes the
+    /// Compares the rendered objects of a component in an environment with the live objects on the data plane.
+    /// `context` gets the name of a kubeconfig context, and returns a client and a text that describes the
     /// connection.
     pub async fn live<F>(
         &self,
@@ -245,9 +246,9 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         })
     }
 
-    /// Returns the client and the description of a data plane that is the cluster of the control plane. A
-    /// repository contains no workloads, so there the data plane is the cluster that the user named with a
-    /// flag.
+    /// Returns the client and the description of a data plane that is the cluster of the control plane itself. If the
+    /// target is a repository, this is the cluster that the user named with a flag, because a repository has no
+    /// workloads.
     fn own_plane(&self, reach: Reach<'_>, name: &str) -> Result<(Client, String), CompareError> {
         let Connection {
             client,
@@ -316,7 +317,7 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
         let found = pins.get_opt(&names::pin(component, environment)).await?;
         let asked = (component, environment);
-        // Different pairs of component and environment can give the same ReleasePin name.
+        // Different pairs of component and environment can give the same ReleasePin name, so the names are compared.
         let found = found
             .filter(|pin| (pin.spec.component.as_str(), pin.spec.environment.as_str()) == asked);
         let Some(pin) = found else {
@@ -335,7 +336,7 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
     }
 }
 
-/// Converts the error of a revision whose release no longer exists, because the request itself did not fail.
+/// Converts the error for a revision whose release no longer exists. The new error names the revision.
 fn not_there(number: i64, error: PreviewError) -> CompareError {
     match error {
         PreviewError::Body(error)
@@ -347,7 +348,8 @@ fn not_there(number: i64, error: PreviewError) -> CompareError {
     }
 }
 
-/// Removes a namespace from the objects that have it, so that the diff pairs the objects of two environments.
+/// Removes a namespace from the objects that have it. Otherwise the diff could not pair the objects of two
+/// environments.
 fn leave_out(namespace: &str, objects: &mut [Value]) {
     for object in objects {
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
@@ -359,7 +361,7 @@ fn leave_out(namespace: &str, objects: &mut [Value]) {
     }
 }
 
-/// Returns definitions as objects. An addon with several instances appears once.
+/// Returns the definitions of a release as objects. An addon with several instances appears once.
 fn objects(definitions: &Definitions) -> Vec<Value> {
     let addons = definitions
         .addons

@@ -1,4 +1,4 @@
-//! The facts that plans for ReleasePins depend on.
+//! The facts that plans for ReleasePins depend on; `apply` checks them again.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -19,63 +19,63 @@ use crate::engine::repeat::repeat;
 use crate::engine::world::{Event, Key, World};
 use crate::gitops::tree::{PINS, RELEASES};
 
-/// A value that a rule has read, see [`Fact`].
+/// A fact about ReleasePins, releases, environments or the pipeline that a rule has read; see [`Fact`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum PinFact {
-    /// A ReleasePin has this uid and generation, or does not exist.
+    /// A ReleasePin has the uid and generation in `is`, or does not exist.
     Pin {
         key: Key,
-        /// The uid and the generation; None if the ReleasePin does not exist.
+        /// The uid and the generation of the ReleasePin; None if it does not exist.
         is: Option<(String, i64)>,
     },
-    /// A GitOps tool owns a ReleasePin, or no tool does.
+    /// The GitOps tool in `is` owns a ReleasePin, or no tool does.
     Owner {
         key: Key,
-        /// The tool; None if no tool owns the ReleasePin.
+        /// The GitOps tool that owns the ReleasePin; None if no tool owns it.
         is: Option<GitOps>,
     },
-    /// A ReleasePin has this effective release, which is promoted to another environment.
+    /// The ReleasePin in the source environment of a promotion has this effective release.
     Source {
         key: Key,
-        /// The effective release.
+        /// The effective release in the source environment.
         release: String,
-        /// Whether the release must be ready.
+        /// Whether the release must also be ready in the source environment.
         ready: bool,
     },
-    /// A ReleasePin has one effective release before the change and another after it. If a hold ends while
-    /// the plan is open, a different release may become effective, and the fact is no longer true.
+    /// A ReleasePin has the effective release `from` before the change, and would have `to` after it. The end of a
+    /// hold, while the plan is open, may make this false.
     Effective {
         key: Key,
         /// The effective release before the change; None if the change creates the ReleasePin.
         from: Option<String>,
-        /// The release in the releaseRef after the change.
+        /// The release that the releaseRef names after the change.
         release_ref: String,
-        /// The holds after the change.
+        /// The holds of the ReleasePin after the change.
         holds: Vec<Hold>,
         /// The effective release after the change.
         to: String,
     },
-    /// A release exists, with this uid, and is not marked bad.
+    /// A release with this uid exists and is not marked bad.
     Release {
         key: Key,
         /// The uid of the release.
         uid: String,
     },
-    /// An Environment has this spec.
+    /// An Environment has the same spec as at plan time.
     Environment {
         key: Key,
-        /// The spec at plan time.
+        /// The spec of the Environment at plan time.
         spec: EnvironmentSpec,
     },
-    /// The pipeline has a path from one environment to the other.
+    /// The pipeline has a promotion path from one environment to the other.
     Path {
         namespace: String,
         from: String,
         to: String,
     },
-    /// The namespace has at most one pipeline.
+    /// The namespace has no more than one pipeline.
     OnePipeline { namespace: String },
-    /// No promotion path leads to an environment.
+    /// No promotion path leads to an environment, so a deploy to it is allowed.
     First {
         namespace: String,
         environment: String,
@@ -201,14 +201,14 @@ impl Fact for PinFact {
     }
 }
 
-/// Returns those facts of a change that are [`PinFact`]s.
+/// Returns the facts of a change that are [`PinFact`]s, without facts of other types.
 pub fn of(change: &Change) -> impl Iterator<Item = &PinFact> {
     let facts = change.facts.iter();
     facts.filter_map(|fact| (&**fact as &dyn std::any::Any).downcast_ref())
 }
 
-/// Returns the reference to a release for plans and audit entries, with uid and hash if the read model has
-/// the release.
+/// Returns the reference to a release for plans and audit entries. If the read model has the release, the reference
+/// contains its uid and hash.
 pub fn identity(name: &str, release: Option<&ReleaseRow>) -> ContentRef {
     ContentRef {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Describes the ReleasePin as a kind of subject.
+//! Describes the ReleasePin as a kind of subject, for the engine.
 
 use jiff::Timestamp;
 use kube::api::DynamicObject;
@@ -11,7 +11,7 @@ use crate::engine::audit::Live;
 use crate::engine::plan::Change;
 use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, dynamic};
 
-/// The path of the release name in a ReleasePin.
+/// The path of the field in a ReleasePin that names the release.
 pub(crate) const RELEASE_REF: &[&str] = &["spec", "releaseRef", "name"];
 
 pub static KIND: Kind = Kind {
@@ -34,7 +34,7 @@ pub static KIND: Kind = Kind {
     place,
 };
 
-/// Returns ReleasePins in the form that the verification of the audit trail needs.
+/// Returns ReleasePins in the form that the verification of audit entries needs.
 pub fn live(pins: &[ReleasePin]) -> Vec<Live> {
     let live = |pin: &ReleasePin| Live {
         kind: &KIND,

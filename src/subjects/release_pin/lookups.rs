@@ -1,4 +1,4 @@
-//! Lookups in the read model: ReleasePins, releases and snapshots.
+//! Looks up ReleasePins, releases and snapshots in the read model.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ impl World {
         self.release_pins().snapshots.iter().map(|(_, row)| row)
     }
 
-    /// Returns the snapshots of a component: for each environment, the newest first.
+    /// Returns the snapshots of a component, grouped by environment. In each group, the newest snapshot comes first.
     pub fn snapshots_of(&self, component: &Key) -> impl Iterator<Item = (&str, Vec<&SnapshotRow>)> {
         let of_component = self.release_pins().components.get(component);
         let by_environment = of_component.into_iter().flat_map(|found| &found.snapshots);
@@ -98,13 +98,13 @@ impl World {
         })
     }
 
-    /// Returns the names of the ReleasePins that name a release. The release need not exist.
+    /// Returns the names of the ReleasePins that name a release. The release itself may not exist.
     pub fn pins_naming(&self, release: &Key) -> impl Iterator<Item = &str> {
         let named = self.release_pins().named_by.get(release);
         named.into_iter().flatten().map(|name| &**name)
     }
 
-    /// Returns the component that an object belongs to; None if it belongs to none.
+    /// Returns the component that a ReleasePin, release or snapshot belongs to; None if it belongs to no component.
     pub fn component_of(&self, source: Source, key: &Key) -> Option<&Arc<str>> {
         match source {
             Source::RELEASE_PINS => self.pin(key).map(|pin| &pin.component),
@@ -121,8 +121,7 @@ impl World {
         components.chain(self.pipeline_namespaces()).collect()
     }
 
-    /// Returns the environments that the ReleasePins of a namespace name. The Environment objects need not
-    /// exist.
+    /// Returns the environments that the ReleasePins of a namespace name. Some of these environments may not exist.
     pub fn pinned_environments(&self, namespace: &str) -> BTreeSet<&Arc<str>> {
         let here = self.release_pins().components.iter();
         let here = here.filter(|(key, _)| &*key.namespace == namespace);
@@ -138,12 +137,12 @@ impl World {
         self.release_pins().pins.iter().map(|(_, row)| row)
     }
 
-    /// Returns the components that have a ReleasePin, a release or a snapshot, in no order.
+    /// Returns the components that have a ReleasePin, a release or a snapshot. The order is undefined.
     pub fn components(&self) -> impl Iterator<Item = &Key> {
         self.release_pins().components.keys()
     }
 
-    /// Returns how many releases the effective release of `pin` is behind that of `ahead`; None if one of the
+    /// Returns how many releases the effective release of `pin` is behind that of `ahead`. None if one of the two
     /// releases does not exist.
     pub fn behind(&self, pin: &Pin, ahead: &Pin, now: Timestamp) -> Option<usize> {
         let component = Key {
@@ -154,8 +153,8 @@ impl World {
         self.releases_between(&component, own, other)
     }
 
-    /// Returns how many releases of a component lie between `one` and the newer `other`: 1 if `other` is the
-    /// next release. Returns 0 if `one` is newer, and None if one of them does not exist.
+    /// Returns how many releases of a component `other` is newer than `one`: 1 if it is the next release, 0 if it is
+    /// older. None if one of the two does not exist.
     pub fn releases_between(&self, component: &Key, one: &str, other: &str) -> Option<usize> {
         let releases = &self.release_pins().components.get(component)?.releases;
         let place = |wanted: &str| {

@@ -1,7 +1,7 @@
 //! Marks a release bad or good, and writes the audit entry.
 //!
-//! The mark is an annotation of the release. It contains the operation and all values of the audit entry. If
-//! the entry is missing, the next client that changes the release writes it first.
+//! The mark is an annotation of the release, which contains all values of the audit entry. So if the audit entry is
+//! missing, the next client that changes the release writes it first.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,11 +21,11 @@ use crate::engine::repeat::{is_ambiguous, pause, repeat};
 use crate::engine::whoami::Clock;
 use crate::engine::world::Key;
 
-/// The largest number of attempts to write a mark. An attempt fails if another client writes the release at
-/// the same time, for example a claim.
+/// The largest number of attempts to write a mark. An attempt fails if another client writes the release at the same
+/// time, for example to claim it.
 const ATTEMPTS: u32 = 20;
 
-/// The plan of a mark.
+/// The plan to mark a release bad or good.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marking {
     pub operation: String,
@@ -34,13 +34,13 @@ pub struct Marking {
     /// The time at which the planner made the plan.
     pub at: Timestamp,
     pub release: Key,
-    /// The uid. A later release with the same name has another uid.
+    /// The uid of the release, because a later release with the same name has another uid.
     pub uid: String,
-    /// The verdict before the mark; None if the release has no mark.
+    /// The verdict that the release has before the new mark; None if the release has no mark.
     pub was: Option<Verdict>,
-    /// The verdict to write.
+    /// The verdict to write on the release.
     pub verdict: Verdict,
-    /// Whether the release already has this verdict, so that nothing is written.
+    /// Whether the release already has this verdict, so that bowline writes nothing.
     pub unchanged: bool,
     /// The environments where the release is effective.
     pub runs_in: Vec<String>,
@@ -48,12 +48,12 @@ pub struct Marking {
 }
 
 impl Marking {
-    /// Returns whether the mark needs a reason: a bad mark does, and a good mark that replaces a bad mark.
+    /// Returns whether the mark needs a reason: if it marks the release bad, or replaces a bad mark by a good one.
     pub fn needs_reason(&self) -> bool {
         !self.unchanged && [Some(self.verdict), self.was].contains(&Some(Verdict::Bad))
     }
 
-    /// Returns the confirmation that the mark needs.
+    /// Returns the confirmation that the mark needs from the user.
     pub fn confirmation(&self) -> Confirmation {
         Confirmation {
             reason: match self.noted() {
@@ -64,8 +64,8 @@ impl Marking {
         }
     }
 
-    /// Returns a refusal if the mark needs a reason and has none. Front ends show such a plan, but cannot
-    /// apply it.
+    /// Returns a refusal if the mark needs a reason and has none. Front ends still show such a plan, but cannot apply
+    /// it.
     pub fn noted(&self) -> Result<(), Refusal> {
         let given = self.reason.as_deref().unwrap_or_default();
         match self.needs_reason() && given.trim().is_empty() {
@@ -78,24 +78,24 @@ impl Marking {
     }
 }
 
-/// The reason why marking a release failed.
+/// The reason why bowline could not mark a release.
 #[derive(Debug, thiserror::Error)]
 pub enum MarkError {
     /// The release no longer exists.
     #[error("release {0} no longer exists, so nothing was changed")]
     Gone(String),
-    /// Somebody removed the mark after plan time.
+    /// Another user removed the mark of the release after the plan was made.
     #[error("the mark of release {0} was removed in the meantime, so nothing was changed")]
     Removed(String),
-    /// Somebody else marked the release after plan time.
+    /// Another user marked the release after the plan was made.
     #[error("release {release} was marked {verdict} by {by} at {at}, so nothing was changed")]
     Stale {
         release: String,
-        /// The verdict of the other mark: `bad` or `good`.
+        /// The verdict of the other user's mark: `bad` or `good`.
         verdict: &'static str,
-        /// The user who set the other mark.
+        /// The user who made the other mark.
         by: String,
-        /// The time of the other mark.
+        /// The time at which the other mark was made.
         at: jiff::Timestamp,
     },
     /// A request to the server failed.
@@ -108,12 +108,12 @@ pub enum MarkError {
 pub enum Marked {
     /// The release is marked, and the audit entry exists.
     Done,
-    /// The release is marked, but the audit entry could not be written. The next mark or gc of the release
-    /// writes it. Contains the error.
+    /// The release is marked, but its audit entry could not be written. The next mark or gc of the release writes
+    /// that entry. Contains the error.
     Unrecorded(String),
 }
 
-/// Marks a release as planned. `by` is the user name that the server knows.
+/// Writes the mark of a plan on its release. `by` is the user name that the server knows.
 pub async fn mark(
     client: &Client,
     plan: &Marking,
@@ -146,7 +146,7 @@ pub async fn mark(
         if verdict(&found) != plan.was {
             return Err(stale(name, standing));
         }
-        // The audit entry of the previous mark must exist before the next mark.
+        // Write the audit entry of the previous mark first, because the new mark overwrites the values for it.
         record(&mut ledger, &found, by).await?;
         let patch = Patch::Merge(json!({"metadata": {
             "uid": found.metadata.uid,
@@ -161,7 +161,8 @@ pub async fn mark(
                 return Ok(recorded(&mut ledger, &found, by).await);
             }
             Err(error) if attempt >= ATTEMPTS => return Err(error.into()),
-            // Another client wrote or deleted the release after the read. The next attempt reads it again.
+            // Another client has written or deleted the release since it was read, so the next attempt reads it
+            // again.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) if is_ambiguous(&error) => pause(attempt).await,
             Err(error) => return Err(error.into()),
@@ -194,19 +195,20 @@ fn verdict(release: &Release) -> Option<Verdict> {
     mark.map(|mark| Verdict::of_mark(mark))
 }
 
-/// Parses the mark of a release; None if the engine did not write it, so that it cannot be parsed.
+/// Parses the mark of a release. Returns None if there is no mark, or if another program wrote one that cannot be
+/// parsed.
 fn standing(release: &Release) -> Option<Mark> {
     let mark = release.annotations().get(labels::MARK)?;
     serde_json::from_str(mark).ok()
 }
 
-/// Writes the audit entry of the mark on a release, if the entry is missing.
+/// Writes the audit entry for the current mark of a release, if that entry is missing.
 pub(super) async fn record(
     ledger: &mut Ledger,
     release: &Release,
     by: &str,
 ) -> Result<(), kube::Error> {
-    // The engine did not write this mark, so its author is unknown and there is no entry to write.
+    // Another program wrote this mark, so its author is unknown, and no audit entry is written.
     let Some(mark) = standing(release) else {
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! Computes the matrix of components and environments: its columns and its cells.
 //!
-//! All front ends and outputs use these functions. A cell borrows from the read model, so the terminal UI can
-//! build the visible cells for every frame. [`super::past`] builds the same cells for a past time.
+//! All front ends and outputs use these functions. A cell borrows from the read model, so the terminal UI can build
+//! the cells on the screen again for every frame. [`super::past`] builds the same cells for a past time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,17 +18,18 @@ use crate::engine::production;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::rows::{Move, Pin};
 
-/// The columns of the matrix: first the environments in the order of the pipeline, then the others by name.
+/// The columns of the matrix, one per environment: first those of the pipeline in its order, then the others by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
     names: Vec<Arc<str>>,
     lanes: BTreeMap<Arc<str>, NamespaceColumns>,
 }
 
-/// The properties of all columns in one namespace.
+/// The properties of each column in one namespace, such as whether it is production.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct NamespaceColumns {
-    /// For each column, the first column with a promotion path to it; None if there is no such column.
+    /// For each column, the index of the first column with a promotion path to it; None if no path leads to the
+    /// column.
     before: Vec<Option<usize>>,
     production: Vec<bool>,
     first: Vec<bool>,
@@ -36,16 +37,15 @@ struct NamespaceColumns {
 }
 
 impl Columns {
-    /// Returns the columns for one namespace, or for all namespaces.
+    /// Returns the columns of the matrix for one namespace; for all namespaces if `namespace` is None.
     ///
-    /// If the pipeline has a cycle, its environments are sorted by name. If a namespace has several
-    /// pipelines, the first by name is used. [`Columns::faults`] reports both faults.
+    /// If a pipeline has a cycle, its environments are sorted by name. If a namespace has several pipelines, the
+    /// first by name is used. [`Columns::faults`] reports both faults.
     pub fn of(world: &World, namespace: Option<&str>) -> Self {
         Self::including(world, namespace, std::iter::empty())
     }
 
-    /// Returns the columns like [`Columns::of`], with additional environments that the read model does not
-    /// have.
+    /// Returns the columns like [`Columns::of`], and adds environments that the read model does not have.
     pub fn including<'n>(
         world: &World,
         namespace: Option<&str>,
@@ -61,7 +61,8 @@ impl Columns {
                 columns.add(order.into_iter());
             }
             others.extend(world.environment_names(namespace));
-            // A ReleasePin may name an environment that does not exist.
+            // A ReleasePin may name an environment that does not exist. It gets a column too, so that the matrix
+            // shows the ReleasePin.
             let pinned = world.pinned_environments(namespace).into_iter();
             others.extend(pinned.map(|name| name.to_string()));
         }
@@ -118,12 +119,13 @@ impl Columns {
         &self.names
     }
 
-    /// Returns the index of the column of an environment.
+    /// Returns the index of the column of an environment; None if no column shows it.
     pub fn position(&self, environment: &str) -> Option<usize> {
         self.names.iter().position(|name| **name == *environment)
     }
 
-    /// Returns the column with a promotion path to `column` in a namespace; the first if there are several.
+    /// Returns the column with a promotion path to `column` in a namespace. If there are several, returns the first;
+    /// if there is none, None.
     pub fn before(&self, namespace: &str, column: usize) -> Option<usize> {
         *self.lanes.get(namespace)?.before.get(column)?
     }
@@ -145,11 +147,11 @@ impl Columns {
     }
 }
 
-/// The health of a ReleasePin, from best to worst.
+/// The health of a ReleasePin, ordered from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Health {
     Ready,
-    /// The health of the effective release is unknown.
+    /// The controller has not reported the health of the effective release.
     Unknown,
     /// The rollout has not ended.
     Progressing,
@@ -159,7 +161,7 @@ pub enum Health {
 }
 
 impl Health {
-    /// All variants, from best to worst.
+    /// All values of the health, from best to worst.
     pub const ALL: [Health; 5] = [
         Self::Ready,
         Self::Unknown,
@@ -168,8 +170,8 @@ impl Health {
         Self::Degraded,
     ];
 
-    /// Returns the health from the Ready condition of a ReleasePin. Unknown if the condition is about another
-    /// release than the one that is effective at `now`.
+    /// Returns the health that the Ready condition of a ReleasePin reports. Returns Unknown if the condition is about
+    /// another release than the one effective at `now`.
     pub fn told(pin: &Pin, now: Timestamp) -> Self {
         match pin.judged(now) {
             Some(ready) if &*ready.status == "True" => Self::Ready,
@@ -190,7 +192,7 @@ impl Health {
         }
     }
 
-    /// Returns whether somebody must repair something.
+    /// Returns whether this health is a fault that somebody must repair.
     pub fn is_fault(self) -> bool {
         matches!(self, Self::Missing | Self::Degraded)
     }
@@ -204,7 +206,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Parses a message that contains a text like `2 of 5 ready`.
+    /// Parses the progress from a message that contains a text like `2 of 5 ready`; None if there is no such text.
     pub fn find(message: &str) -> Option<Self> {
         message.match_indices(" of ").find_map(|(at, words)| {
             let before = message.get(..at)?;
@@ -224,60 +226,61 @@ impl std::fmt::Display for Progress {
     }
 }
 
-/// The last good release, which a rollback restores.
+/// The last good release in an environment, which a rollback restores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Good<'a> {
     pub release: &'a str,
-    /// The short name of the release, as the matrix shows it.
+    /// The short name of the last good release, as the matrix shows it.
     pub label: &'a str,
-    /// The revision that made this release effective.
+    /// The revision of the ReleasePin that made this release effective.
     pub revision: i64,
     /// The time at which that revision became current.
     pub since: Timestamp,
-    /// The time at which another revision replaced it; None if none has.
+    /// The time at which another revision replaced that revision; None if none has.
     pub until: Option<Timestamp>,
 }
 
-/// A cell of the matrix: the release of a component in an environment.
+/// A cell of the matrix: the effective release of a component in an environment, with its health and holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell<'a> {
     /// The name of the effective release.
     pub release: &'a str,
-    /// The version of the release, or else its name.
+    /// The version of the effective release. If the release has no version, its name.
     pub version: &'a str,
-    /// The short name of the release: its version, or its name without the component.
+    /// The short name of the effective release: its version, or its name without the component.
     pub label: &'a str,
-    /// The health that the controller reports.
+    /// The health of the effective release that the controller reports.
     pub told: Health,
-    /// Whether the release does not exist.
+    /// Whether the effective release does not exist.
     pub missing: bool,
-    /// Whether somebody marked the release bad.
+    /// Whether a user marked the effective release bad.
     pub bad: bool,
-    /// The progress of the rollout; None if the ReleasePin is ready or the controller reports no progress.
+    /// How many replicas are ready. None if the ReleasePin is ready, or if the controller reports no numbers.
     pub progress: Option<Progress>,
-    /// The reason and the message of the Ready condition; None if the ReleasePin has not failed.
+    /// The reason and the message of a failed Ready condition; None if the ReleasePin has not failed.
     pub reason: Option<(&'a str, &'a str)>,
-    /// How many releases the previous environment is ahead; None if the component is not deployed there, or
-    /// if one of the two releases does not exist.
+    /// How many releases the previous environment is ahead. None if the component is not deployed there, or if one of
+    /// the two releases does not exist.
     pub behind: Option<usize>,
-    /// The holds, with the expired ones.
+    /// All holds of the ReleasePin, including the expired ones.
     pub holds: &'a [Hold],
     /// The number of active holds.
     pub held: usize,
-    /// The time since which the release is effective; None if it is unknown.
+    /// The time at which the release became effective; None if it is unknown.
     pub since: Option<Timestamp>,
-    /// The time of the last change of the Ready condition; None if the condition is about another release.
+    /// The time at which the Ready condition changed last; None if the condition is about another release.
     pub turned: Option<Timestamp>,
     /// The GitOps tool that owns the ReleasePin; None if no tool owns it.
     pub gitops: Option<GitOps>,
-    /// The release that the releaseRef names; None if this release is effective.
+    /// The release that the releaseRef names, if a hold makes another release effective; otherwise None.
     pub wanted: Option<&'a str>,
-    /// The last good release; None if there is none, or if [`glance`] built the cell.
+    /// The last good release. None if there is none, or if [`glance`] built the cell, because it leaves this out.
     pub good: Option<Good<'a>>,
 }
 
 impl Cell<'_> {
-    /// Returns Missing if the release does not exist; otherwise the health that the controller reports.
+    /// Returns the health to show: Missing if the effective release does not exist; otherwise the health that the
+    /// controller reports.
     pub fn health(&self) -> Health {
         match self.missing {
             true => Health::Missing,
@@ -289,7 +292,7 @@ impl Cell<'_> {
         self.holds.len().saturating_sub(self.held)
     }
 
-    /// Returns the time of the newest change of the release or of its health.
+    /// Returns the time at which the effective release or its health changed last; None if it is unknown.
     pub fn changed(&self) -> Option<Timestamp> {
         self.since.max(self.turned)
     }
@@ -310,7 +313,7 @@ pub fn cell<'w>(
     Some(cell)
 }
 
-/// Returns a cell without the last good release, which is slow to compute.
+/// Returns a cell without the last good release, because that release is slow to compute.
 pub fn glance<'w>(
     world: &'w World,
     columns: &Columns,
@@ -350,7 +353,7 @@ pub fn glance<'w>(
     }
 }
 
-/// Returns the cells of a component, one per column.
+/// Returns the cells of a component, one per column. A cell is None if the component is not deployed there.
 pub fn row<'w>(
     world: &'w World,
     columns: &Columns,
@@ -362,7 +365,7 @@ pub fn row<'w>(
         .collect()
 }
 
-/// Returns the last good release of a ReleasePin.
+/// Returns the last good release of a ReleasePin; None if there is none.
 pub fn good<'w>(world: &'w World, pin: &'w Pin, now: Timestamp) -> Option<Good<'w>> {
     let found = rollback::last_good(world, pin, now)?;
     let component = Key {
@@ -383,7 +386,7 @@ pub fn label<'w>(world: &'w World, component: &Key, release: &'w str) -> &'w str
     Named::of(world, component, release).label
 }
 
-/// The values of the read model for a release name; the release need not exist.
+/// What the read model knows about a release name. The release itself may not exist.
 pub(super) struct Named<'w> {
     pub(super) version: Option<&'w str>,
     pub(super) label: &'w str,
@@ -398,7 +401,7 @@ impl<'w> Named<'w> {
             name: release.into(),
         });
         let version = row.and_then(|row| row.version.as_deref());
-        // While the first list of releases runs, no release counts as missing.
+        // Until the first list of releases is complete, a release that is not in it does not count as missing.
         let listed = *world.freshness(Source::RELEASES) != Freshness::Loading;
         Self {
             version,
@@ -409,15 +412,15 @@ impl<'w> Named<'w> {
     }
 }
 
-/// Returns the name of a release without the name of its component.
+/// Returns the name of a release without the name of its component at the start.
 fn short<'n>(release: &'n str, component: &str) -> &'n str {
     let rest = release.strip_prefix(component);
     let rest = rest.and_then(|rest| rest.strip_prefix('-'));
     rest.filter(|rest| !rest.is_empty()).unwrap_or(release)
 }
 
-/// Returns the time since which a release is effective. A hold on this release makes another revision with
-/// the same release, so the result is the start of the last run of such revisions.
+/// Returns the time at which a release became effective; None if it is unknown. A later hold on the same release
+/// makes a new revision, so the result is the start of the last run of revisions with this release.
 fn since(moves: &[Move], release: &str) -> Option<Timestamp> {
     let last = moves.iter().rev();
     let run = last.take_while(|ran| *ran.release == *release);

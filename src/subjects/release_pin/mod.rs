@@ -1,4 +1,4 @@
-//! ReleasePins: which release of a component runs in an environment, and the actions that change it.
+//! ReleasePins: which release of a component runs in an environment, and the actions that change this.
 
 pub mod actions;
 pub mod catalog;

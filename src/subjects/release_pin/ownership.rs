@@ -5,13 +5,13 @@ use jiff::Timestamp;
 use crate::api::ReleasePin;
 use crate::engine::ownership::gitops;
 
-/// The field of a ReleasePin that its owner manages, as a path in managed fields.
+/// The path, in managed fields, of the ReleasePin field that an owning GitOps tool writes.
 pub const OF_PIN: &[&str] = &["f:spec", "f:releaseRef"];
-/// The field of a release that its owner manages, as a path in managed fields.
+/// The path, in managed fields, of the release field that an owning GitOps tool writes.
 pub const OF_RELEASE: &[&str] = &["f:spec"];
 
-/// Returns the effective release of a ReleasePin at `now`. Finds out from the metadata whether a GitOps tool
-/// owns the ReleasePin.
+/// Returns the effective release of a ReleasePin at `now`. Holds count in another way if a GitOps tool owns the
+/// ReleasePin, which the function finds out from the metadata.
 pub fn effective_release(pin: &ReleasePin, now: Timestamp) -> &str {
     let owned = gitops(&pin.metadata, OF_PIN).is_some();
     pin.spec.release_at(now, owned)

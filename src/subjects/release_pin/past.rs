@@ -1,8 +1,7 @@
 //! The matrix at a past time, computed from audit entries and from the outcomes in the status of ReleasePins.
 //!
-//! An AuditEntry has the effective release and the holds; an outcome says whether a release was healthy when
-//! another replaced it. Nothing is guessed: a cell without a record is unknown, and a time before the first
-//! record is reported as such.
+//! An AuditEntry has the effective release and the holds. An outcome says whether a release was healthy when another
+//! release replaced it. Without a record, the health or the whole cell is unknown.
 
 mod then;
 
@@ -23,30 +22,30 @@ use crate::subjects::release_pin::rows::{Move, Pin};
 
 pub use then::{Recorded, Then};
 
-/// The recorded history of all ReleasePins and of the marks on releases.
+/// The recorded changes of all ReleasePins, and the recorded marks on releases.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     changes: Vec<Change>,
     pins: BTreeMap<Key, BTreeMap<Arc<str>, History>>,
-    /// For each release, the times of its marks: true for bad, false for good.
+    /// For each release, the times of its marks, each with true for a bad mark and false for a good one.
     marks: HashMap<Key, Vec<(Timestamp, bool)>>,
 }
 
 /// A recorded change of a ReleasePin, or a recorded action on a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The time of the change. If the entry has an earlier time than the entry before it, it is that entry's
-    /// time.
+    /// The time of the change. It is never earlier than that of the previous change in the same chain, because clocks
+    /// may differ.
     pub at: Timestamp,
     pub component: Key,
-    /// The environment; None for an action on a release.
+    /// The environment of the ReleasePin; None for an action on a release.
     pub environment: Option<Arc<str>>,
-    /// The action; None if only an outcome records the change.
+    /// The action that made the change; None if only an outcome records the change.
     pub action: Option<Action>,
-    /// The user, by the name that the server knows; None if it is not recorded.
+    /// The user who made the change, by the name that the server knows; None if it is not recorded.
     pub actor: Option<String>,
     pub from: Option<String>,
-    /// The effective release after the change; for an action on a release, that release.
+    /// The effective release after the change. For an action on a release, that release.
     pub to: Option<String>,
     pub reason: Option<String>,
     pub revision: i64,
@@ -62,34 +61,35 @@ impl Change {
 /// The recorded states of one ReleasePin.
 #[derive(Clone, Debug, Default)]
 struct History {
-    /// The states, sorted by time.
+    /// The recorded states of the ReleasePin, sorted by time.
     states: Vec<State>,
 }
 
-/// The state of a ReleasePin that started at the time `at`.
+/// The state of a ReleasePin from the time `at` until its next state.
 #[derive(Clone, Debug)]
 struct State {
     at: Timestamp,
-    /// The uid of the ReleasePin; None if it is not recorded.
+    /// The uid of the ReleasePin in this state; None if it is not recorded.
     uid: Option<Box<str>>,
     revision: i64,
-    /// The release that the releaseRef names; None if it is not recorded.
+    /// The release that the releaseRef names in this state; None if it is not recorded.
     reference: Option<String>,
     holds: Vec<Hold>,
-    /// The effective release before this state. Only the first state of a history uses it.
+    /// The effective release before this state; None if it is not recorded. It is used only in the first state of a
+    /// history.
     before: Option<String>,
     change: usize,
 }
 
 impl Past {
-    /// Builds the history from audit entries, and from the outcomes of the ReleasePins in the read model.
+    /// Builds the past of all ReleasePins from audit entries and from the outcomes in the read model.
     pub fn of(entries: &[AuditEntry], world: &World) -> Self {
         let mut found: Vec<(Change, Option<State>)> = Vec::new();
         let mut recorded: BTreeSet<(Key, Option<&str>, i64)> = BTreeSet::new();
         for chain in chains(entries) {
             let mut latest = Timestamp::MIN;
             for entry in chain.all() {
-                // A checkpoint records no change; it replaces older entries.
+                // A checkpoint records no change, because it only replaces older entries.
                 if entry.spec.checkpoint.is_some() {
                     continue;
                 }
@@ -109,7 +109,7 @@ impl Past {
         for pin in pins {
             let mut before: Option<&Move> = None;
             for ran in &pin.moves {
-                // A deleted ReleasePin of the same name had its own revision numbers.
+                // A deleted ReleasePin with the same name had its own revision numbers, so the uids are compared.
                 let mut uids = [None, Some(&*pin.uid)].into_iter();
                 let is_recorded =
                     uids.any(|uid| recorded.contains(&(pin.key.clone(), uid, ran.generation)));
@@ -161,39 +161,39 @@ impl Past {
         self.changes.first().map(|change| change.at)
     }
 
-    /// Returns the time of the last change before `moment`.
+    /// Returns the time of the last recorded change before `moment`; None if there is none.
     pub fn before(&self, moment: Timestamp) -> Option<Timestamp> {
         let after = self.changes.partition_point(|change| change.at < moment);
         let last = self.changes.get(after.checked_sub(1)?)?;
         Some(last.at)
     }
 
-    /// Returns the time of the first change after `moment`.
+    /// Returns the time of the first recorded change after `moment`; None if there is none.
     pub fn after(&self, moment: Timestamp) -> Option<Timestamp> {
         let after = self.changes.partition_point(|change| change.at <= moment);
         self.changes.get(after).map(|change| change.at)
     }
 
-    /// Returns the changes at exactly the time `moment`.
+    /// Returns the recorded changes at exactly the time `moment`.
     pub fn at(&self, moment: Timestamp) -> &[Change] {
         let from = self.changes.partition_point(|change| change.at < moment);
         let to = self.changes.partition_point(|change| change.at <= moment);
         self.changes.get(from..to).unwrap_or_default()
     }
 
-    /// Returns the components with recorded changes.
+    /// Returns the components whose ReleasePins have recorded changes.
     pub fn components(&self) -> impl Iterator<Item = &Key> {
         self.pins.keys()
     }
 
-    /// Returns the environments of a namespace with recorded changes.
+    /// Returns the environments of a namespace whose ReleasePins have recorded changes.
     pub fn environments<'p>(&'p self, namespace: &'p str) -> impl Iterator<Item = &'p str> {
         let here = self.pins.iter();
         let here = here.filter(move |(component, _)| &*component.namespace == namespace);
         here.flat_map(|(_, of_component)| of_component.keys().map(|name| &**name))
     }
 
-    /// Returns the matrix at a past time.
+    /// Returns the matrix at the past time `moment`.
     pub fn then<'p>(
         &'p self,
         world: &'p World,
@@ -210,9 +210,8 @@ impl Past {
 }
 
 impl History {
-    /// Returns the time of the last recorded change of a ReleasePin that was deleted before the next recorded
-    /// change; None if the ReleasePin was not deleted. The audit trail does not record the deletion itself,
-    /// so its exact time is unknown.
+    /// Returns the time of the last recorded change if the ReleasePin was deleted after it and before `moment`;
+    /// otherwise None. The deletion itself is not recorded, so its exact time is unknown.
     fn deleted_after(&self, moment: Timestamp, pin: Option<&Pin>) -> Option<Timestamp> {
         let state = self.at(moment).filter(|state| state.at < moment)?;
         let next = self.states.get(self.until(moment).len());
@@ -228,7 +227,7 @@ impl History {
         self.until(moment).last()
     }
 
-    /// Returns the states that started until `moment`, oldest first.
+    /// Returns the states of the ReleasePin that started at `moment` or earlier, oldest first.
     fn until(&self, moment: Timestamp) -> &[State] {
         let after = self.states.partition_point(|state| state.at <= moment);
         self.states.get(..after).unwrap_or_default()
@@ -236,7 +235,7 @@ impl History {
 }
 
 impl State {
-    /// Returns whether this can be a state of the ReleasePin that exists now, by uid.
+    /// Returns whether this state can belong to the existing ReleasePin `pin`, by uid.
     fn is_of(&self, pin: &Pin) -> bool {
         self.uid.as_deref().is_none_or(|uid| *uid == *pin.uid)
     }
@@ -246,8 +245,8 @@ impl State {
         self.uid.is_none() || other.uid.is_none() || self.uid == other.uid
     }
 
-    /// Returns the effective release of this state at `moment`. `owned` says whether a GitOps tool owns the
-    /// ReleasePin.
+    /// Returns the effective release at `moment` if this state is current then; None if it is not recorded. `owned`
+    /// says whether a GitOps tool owns the ReleasePin.
     fn release(&self, moment: Timestamp, owned: bool) -> Option<&str> {
         let active = self
             .holds
@@ -257,7 +256,7 @@ impl State {
     }
 }
 
-/// Converts an audit entry to a change; None if the component or the environment is unknown.
+/// Converts an audit entry to a change. Returns None if the component or the environment of the entry is unknown.
 fn change(entry: &AuditEntry, at: Timestamp, world: &World) -> Option<Change> {
     let spec = &entry.spec;
     let namespace = entry.namespace().unwrap_or_default();
@@ -296,7 +295,7 @@ fn state(entry: &AuditEntry, change: &Change) -> State {
     }
 }
 
-/// Converts an outcome without an audit entry to a change.
+/// Converts an outcome to a change of its ReleasePin, for a change without an audit entry.
 fn unrecorded(pin: &Pin, before: Option<&Move>, ran: &Move) -> (Change, Option<State>) {
     let from = before.map(|before| before.release.to_string());
     let to = Some(ran.release.to_string());
@@ -305,7 +304,7 @@ fn unrecorded(pin: &Pin, before: Option<&Move>, ran: &Move) -> (Change, Option<S
         uid: Some(pin.uid.clone()).filter(|uid| !uid.is_empty()),
         revision: ran.generation,
         reference: to.clone(),
-        // A hold that exists now and was placed before this time was active at this time.
+        // The current holds that existed at the time of this outcome were active then.
         holds: match ran.until {
             None => pin
                 .holds

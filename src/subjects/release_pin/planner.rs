@@ -1,7 +1,7 @@
-//! The steps from a user's request to a plan, which both front ends share.
+//! Turns a request of a user into a plan. Both front ends use this module.
 //!
-//! The planner of each action is a pure function. This module fetches its input, and creates the release that
-//! a plan needs before it is applied. It does not ask the user or print; it returns notes for the user.
+//! The planner of each action is a pure function; this module fetches its inputs. It also creates the new release
+//! that a plan needs. It does not ask the user or print, but returns notes for the user.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -39,13 +39,13 @@ use crate::subjects::release_pin::rows::ReleaseRow;
 /// A user's request to change ReleasePins.
 #[derive(Clone, Debug)]
 pub enum ActionRequest {
-    /// Deploy a release to an environment. Without `skip_path`, only to a first environment of the pipeline.
+    /// Deploy a release to a first environment of the pipeline; with `skip_path`, to any environment.
     Deploy {
         component: String,
         environment: String,
-        /// The name of the release; None creates a new release from the current definitions.
+        /// The name of the release to deploy. None creates a new release from the current definitions.
         release: Option<String>,
-        /// Whether the user accepts an environment that a promotion path leads to.
+        /// Whether the user accepts a deploy to an environment that is normally reached by a promotion.
         skip_path: bool,
     },
     /// Promote the effective releases of components from one environment to another.
@@ -75,8 +75,8 @@ pub enum ActionRequest {
 }
 
 impl ActionRequest {
-    /// Returns whether the request restores an earlier state of a ReleasePin, or changes only its
-    /// holds. The write of such a request does not wait for a remote.
+    /// Returns whether the request restores an earlier state of a ReleasePin or changes only its holds. Such a
+    /// request is urgent, so it does not wait for a git remote.
     pub fn is_urgent(&self) -> bool {
         match self {
             Self::Deploy { .. } | Self::Promote(_) => false,
@@ -118,8 +118,8 @@ impl ActionRequest {
         })
     }
 
-    /// Returns the environment in which the component has to be deployed already; None if the request
-    /// is about several ReleasePins.
+    /// Returns the environment in which the component must already be deployed. None if the request is about several
+    /// ReleasePins.
     fn environment(&self) -> Option<&str> {
         match self {
             Self::Promote(promote) => Some(&promote.from),
@@ -132,13 +132,14 @@ impl ActionRequest {
 #[derive(Clone, Debug)]
 pub struct ActionPlan {
     pub plan: Plan,
-    /// Notes for the user, shown with the plan.
+    /// Notes about the plan, which the front end shows to the user.
     pub notes: Vec<String>,
     /// The line that says where bowline records the changes; None if it writes AuditEntries.
     pub record: Option<String>,
     /// A release that the plan needs and that does not exist yet, with its deploy request.
     unmade: Option<(Box<Release>, Deploy)>,
-    /// The objects before and after each change; None if a preview must render them.
+    /// The objects before and after each change. None if the planner has not read them, so that a preview must render
+    /// them.
     objects: Option<Vec<[Value; 2]>>,
 }
 
@@ -149,7 +150,7 @@ impl ActionPlan {
         self.unmade.as_ref().map(|(release, _)| &**release)
     }
 
-    /// Returns that release as a document of a file.
+    /// Returns the new release that the plan needs as a document for a file; None if the plan needs no new release.
     pub fn new_object(&self) -> Option<NewObject> {
         self.unmade().map(NewObject::of)
     }
@@ -174,8 +175,8 @@ impl ActionPlan {
         }
     }
 
-    /// Returns the diff of each change, with None for a change without a difference. Returns None if a
-    /// preview must render the objects first.
+    /// Returns the diff of each change; None for a change without a difference. The outer None means that a preview
+    /// must render the objects first.
     pub fn differences(&self, options: &diff::Options) -> Option<Vec<Option<Diff>>> {
         let one = std::slice::from_ref;
         let differs = |[before, after]: &[Value; 2]| {
@@ -186,7 +187,7 @@ impl ActionPlan {
     }
 }
 
-/// The reason why planning failed.
+/// The reason why a request could not be planned.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPlanned {
     /// Rules refuse the request.
@@ -195,10 +196,10 @@ pub enum NotPlanned {
     /// The definitions for a new release are not available.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// A new release cannot refer to a definition in the git repository.
+    /// A definition in the git repository cannot be referenced by a new release.
     #[error(transparent)]
     Reference(#[from] NoReference),
-    /// The planner of another kind refuses the request.
+    /// The planner of another kind of subject refuses the request.
     #[error(transparent)]
     Subject(#[from] SubjectError),
     /// A request to the server failed.
@@ -217,12 +218,12 @@ pub struct Planner<'a> {
     pub connection: &'a Connection,
     /// The read model of the namespace, filled by watches.
     pub feed: &'a Feed,
-    /// The reader of git references in releases.
+    /// The reader that resolves the git references in releases.
     pub git: &'a Git,
 }
 
 impl Planner<'_> {
-    /// Makes the plan of a request; if a rule refuses the request, explains the refusals.
+    /// Makes the plan of a request. If a rule refuses the request, adds explanations to the refusal.
     pub async fn action_plan(
         &self,
         request: &ActionRequest,
@@ -239,8 +240,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Checks refusals about unknown components against the server. The read model knows only components with
-    /// a release or a ReleasePin, so a component may still exist.
+    /// Checks refusals about unknown components by asking the server. The read model knows only components with a
+    /// release or a ReleasePin, so another component may exist.
     async fn with_components(
         &self,
         request: &ActionRequest,
@@ -262,8 +263,8 @@ impl Planner<'_> {
         refusals
     }
 
-    /// Replaces the refusal about a missing ReleasePin, if the ReleasePin is in a file that bowline cannot
-    /// read.
+    /// Replaces the refusal about a missing ReleasePin if the ReleasePin exists in a file that bowline cannot read.
+    /// The new refusal names that file.
     fn explained(&self, refusal: Refusal, namespace: &str) -> Refusal {
         let Refusal::NoPin {
             component,
@@ -379,7 +380,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Plans the same verb on several ReleasePins. If a rule refuses one of them, refuses the whole set.
+    /// Plans the same verb on several ReleasePins. If a rule refuses one of them, the whole plan is refused.
     async fn set(
         &self,
         requests: &[ActionRequest],
@@ -406,8 +407,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Sets the release of a deploy request to the release of the current definitions. If this release does not
-    /// exist yet, returns it with the request; otherwise returns None.
+    /// Sets the release in a deploy request to the release of the current definitions. If that release does not exist
+    /// yet, returns it with the request; otherwise returns None.
     async fn supposed(
         &self,
         command: &mut Deploy,
@@ -422,8 +423,8 @@ impl Planner<'_> {
             None => Ok((Source::Embedded, None)),
             Some(repository) => sources(&repository.tree, &asked.namespace, &definitions),
         };
-        // The content alone decides the name. So an existing release is found even if a new release could not
-        // refer to the definitions.
+        // The name of the release depends only on its content. So an existing release is found even if its
+        // definitions cannot be referenced in git.
         let source = sourced.as_ref().map(|(source, _)| source);
         let made = release::release(&definitions, None, source.unwrap_or(&Source::Embedded));
         command.release = made.name_any();
@@ -437,9 +438,9 @@ impl Planner<'_> {
         Ok(Some((Box::new(made), command.clone())))
     }
 
-    /// Renders the difference that each change makes; None for a change that makes none. A rollback, undo,
-    /// pin or unpin fetches no git references, so a slow git server cannot delay it. If such a change cannot
-    /// be rendered, its result is None, and the plan gets a note.
+    /// Renders the diff of each change; None for a change without a difference. A rollback, undo, pin or unpin
+    /// fetches no git references, so that a slow git server cannot delay it. If such a change cannot be rendered, a
+    /// note says so.
     pub async fn show(
         &self,
         action_plan: &mut ActionPlan,
@@ -454,7 +455,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Renders like [`Planner::show`], but also fetches the git references of the plan: for a dry run.
+    /// Renders the diffs like [`Planner::show`], but also fetches the git references. For a dry run, which may be
+    /// slow.
     pub async fn show_fetched(
         &self,
         action_plan: &mut ActionPlan,
@@ -477,7 +479,7 @@ impl Planner<'_> {
         let mut shown = Vec::with_capacity(action_plan.plan.changes.len());
         for change in &mut action_plan.plan.changes {
             action_plan.notes.extend(change.warnings.iter().cloned());
-            // A change of holds alone does not change the manifests.
+            // A change that touches only holds does not change the manifests, so nothing is rendered.
             if change.unchanged || change.from.as_ref() == Some(&change.to) {
                 shown.push(None);
                 continue;
@@ -488,7 +490,8 @@ impl Planner<'_> {
                     change.rendered_hash = Some(preview.hash);
                     shown.push(Some(preview.diff));
                 }
-                // During an incident, a rollback without a preview is better than no rollback.
+                // During an incident, a rollback without a diff is better than no rollback. So an error becomes a
+                // note.
                 Err(error) if is_way_back(action_plan.plan.action) && !error.is_of_another() => {
                     let note = format!("the restored state cannot be shown: {error}");
                     action_plan.notes.push(note);
@@ -500,8 +503,8 @@ impl Planner<'_> {
         Ok(shown)
     }
 
-    /// Creates the new release of a plan on a server, and plans again with it. Returns a message if it created one.
-    /// In a repository, the commit of the plan creates the release.
+    /// Creates the new release of a plan on a server, and then plans again. Returns a message about the release if
+    /// one was created. In a repository, the commit of the plan creates the release.
     pub async fn make(
         &self,
         action_plan: &mut ActionPlan,
@@ -526,8 +529,8 @@ impl Planner<'_> {
             let fact = (&**fact as &dyn Any).downcast_ref();
             matches!(fact, Some(PinFact::Release { .. }))
         };
-        // The user confirmed the shown state of the ReleasePin. So the facts of the shown plan stay, and only
-        // the values about the new release are replaced.
+        // The user confirmed the plan with the old facts, so they stay. Only the values about the new release are
+        // replaced.
         for (change, again) in action_plan.plan.changes.iter_mut().zip(again.changes) {
             change.to = again.to;
             change.claims = again.claims;
@@ -551,7 +554,7 @@ impl Planner<'_> {
         pages::all(&entries, of_pin, pages::PAGE).await
     }
 
-    /// Reads the revisions of a ReleasePin, with the release of each.
+    /// Reads the known revisions of a ReleasePin from the server, each with its effective release.
     async fn recorded(
         &self,
         component: &str,
@@ -574,7 +577,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the read-model row of a release that does not exist yet.
+/// Returns the row that a planned release will have in the read model.
 fn row(release: &Release, asked: &Asked) -> ReleaseRow {
     let mut metadata = release.metadata.clone();
     metadata.namespace = Some(asked.namespace.clone());
@@ -589,25 +592,25 @@ fn row(release: &Release, asked: &Asked) -> ReleaseRow {
     ReleaseRow::of(&metadata, key, component)
 }
 
-/// Returns whether the server has a component; false if the server does not answer.
+/// Returns whether the component exists on the server; false if the server does not answer.
 pub async fn is_defined(client: &Client, namespace: &str, component: &str) -> bool {
     let components: Api<Component> = Api::namespaced(client.clone(), namespace);
     live::fits(component) && matches!(components.get_metadata_opt(component).await, Ok(Some(_)))
 }
 
-/// Creates a release. Returns false if it already exists; its name depends on its content, so it is the same
-/// release.
+/// Creates a release on the server. Returns false if it already exists. A release with the same name has the same
+/// content, so this is no error.
 async fn make(client: &Client, namespace: &str, release: &Release) -> Result<bool, kube::Error> {
     let releases: Api<Release> = Api::namespaced(client.clone(), namespace);
     match releases.create(&PostParams::default(), release).await {
         Ok(_) => Ok(true),
-        // Another client has created the same release.
+        // Another client has created the same release, so there is nothing to do.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Returns whether an action restores an earlier state, or changes only holds.
+/// Returns whether an action restores an earlier state or changes only holds.
 fn is_way_back(action: Action) -> bool {
     matches!(
         action,

@@ -1,7 +1,7 @@
 //! Renders the manifests before and after a planned change, and compares them object by object.
 //!
-//! This module writes nothing. It finds a release that cannot be rendered with the settings of the
-//! environment before bowline writes the change.
+//! This module writes nothing. It runs before the write, so bowline finds a release that cannot be rendered with the
+//! settings of the environment in time.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use crate::render::{self, Inputs, Library, RenderError, Rendered};
 use crate::resolve::git::Git;
 use crate::resolve::{self, ResolveError};
 
-/// The rendered difference that a change makes.
+/// How a change affects the rendered manifests.
 #[derive(Debug)]
 pub struct Preview {
     /// The difference between the manifests before and after the change.
     pub diff: Diff,
-    /// A hash of the manifests before and after the change, for the audit entry.
+    /// A hash of the manifests before and after the change, which the audit entry records.
     pub hash: String,
     pub warnings: Vec<String>,
 }
 
-/// The reason why a preview failed.
+/// The reason why a change could not be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PreviewError {
     /// The release cannot be rendered with the settings of the environment.
@@ -39,15 +39,15 @@ pub enum PreviewError {
         /// The error of the renderer.
         error: RenderError,
     },
-    /// The release belongs to another component.
+    /// The release belongs to another component than the ReleasePin.
     #[error("release {release} belongs to component {owner}, not to {component}")]
     OfAnother {
         release: String,
         component: String,
-        /// The component of the release.
+        /// The component that the release belongs to.
         owner: String,
     },
-    /// A reference of the release cannot be resolved.
+    /// A git or OCI reference in the release cannot be resolved.
     #[error("release {release}: {error}")]
     Unresolved {
         release: String,
@@ -72,7 +72,7 @@ impl PreviewError {
     }
 }
 
-/// Renders releases of one namespace. Fetches each release once.
+/// Renders releases in one namespace. A cache ensures that each release is fetched only once.
 pub struct Stage<'a> {
     client: Client,
     namespace: String,
@@ -82,7 +82,7 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Creates a stage with an empty cache.
+    /// Creates a renderer of releases with an empty cache.
     pub fn new(client: &Client, namespace: &str, git: &'a Git) -> Self {
         Self {
             client: client.clone(),
@@ -93,12 +93,12 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Adds a release that does not exist on the server yet, so that it can be rendered.
+    /// Adds a planned release to the cache. The server does not have this release yet, so it could not be fetched.
     pub fn suppose(&self, release: &Release) {
         self.bodies.suppose(&self.namespace, release);
     }
 
-    /// Renders the manifests before and after the change of a ReleasePin.
+    /// Renders the manifests before and after the change of a ReleasePin, and compares them.
     pub async fn preview(
         &self,
         change: &Change,
@@ -112,8 +112,8 @@ impl<'a> Stage<'a> {
             .await?;
         let before = match &change.from {
             Some(from) if from.name == change.to.name => Some(after.clone()),
-            // The current release may be deleted or broken. This does not prevent a change to another
-            // release.
+            // The current release may be deleted or broken. It then counts as empty, because the change to another
+            // release must stay possible.
             Some(from) => self
                 .render(&catalog, place, from, &mut Vec::new())
                 .await
@@ -134,7 +134,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Renders a release with the current settings of an environment.
+    /// Renders a release of a component with the current settings of an environment.
     pub async fn rendered(
         &self,
         component: &str,

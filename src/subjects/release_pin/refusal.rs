@@ -12,14 +12,14 @@ pub const UNREADY_ANYWAY: &str = "to promote it although it is not ready: add --
 /// The reason why a rule refuses an action.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// The component does not exist.
+    /// The component of the action does not exist.
     #[error("component {component} does not exist{}", instead(.known))]
     NoComponent {
         component: String,
-        /// The names of existing components.
+        /// The names of some existing components.
         known: Vec<String>,
     },
-    /// The environment does not exist.
+    /// The environment of the action does not exist.
     #[error("environment {environment} does not exist{}", instead(.known))]
     NoEnvironment {
         environment: String,
@@ -31,58 +31,58 @@ pub enum Refusal {
     NoPin {
         component: String,
         environment: String,
-        /// The next step towards a deployment in this environment.
+        /// What the user can do to deploy the component in this environment.
         step: Step,
-        /// Whether the environment of the next step requires a reason for every change.
+        /// Whether the environment that the step changes requires a reason for every change.
         requires_reason: bool,
     },
-    /// The ReleasePin is in a file that git has not checked out, or that bowline cannot parse.
+    /// The ReleasePin is in a file that git has not checked out, or that bowline cannot read.
     #[error("the release of {component} in {environment} is not known: {why}")]
     NotRead {
         component: String,
         environment: String,
-        /// The problem with the file.
+        /// The reason why bowline cannot read the file.
         why: String,
-        /// The git command that checks the file out; None if the file is on disk and cannot be read.
+        /// The git command that checks the file out. None if the file is on disk but cannot be read.
         check_out: Option<String>,
     },
-    /// The ReleasePin name is taken by another pair of component and environment: `a-b` in `c` and `a` in
-    /// `b-c` give the same name.
+    /// Another pair of component and environment already uses the ReleasePin name. For example, `a-b` in `c` and `a`
+    /// in `b-c` give the same name.
     #[error("the name {name} is taken: it is the ReleasePin of {component} in {environment}")]
     NameTaken {
-        /// The name of the ReleasePin.
+        /// The name of the ReleasePin, which both pairs use.
         name: String,
-        /// The other component.
+        /// The component that already uses the name.
         component: String,
-        /// The other environment.
+        /// The environment that already uses the name.
         environment: String,
     },
-    /// No component is deployed in the source environment, so there is nothing to promote.
+    /// No component is deployed in the source environment, so the user has nothing to promote.
     #[error("nothing is deployed in {environment}")]
     Nothing {
-        /// The source environment.
+        /// The source environment of the promotion.
         environment: String,
     },
-    /// The release does not exist.
+    /// The release of the action does not exist.
     #[error("release {release} does not exist{}", instead(.known))]
     NoRelease {
         release: String,
-        /// The newest releases of the component.
+        /// The names of the newest releases of the component.
         known: Vec<String>,
     },
-    /// The release belongs to another component.
+    /// The release belongs to another component than the action.
     #[error("release {release} belongs to component {owner}, not to {component}")]
     OfAnother {
         release: String,
-        /// The component of the action.
+        /// The component that the user named in the action.
         component: String,
-        /// The component of the release.
+        /// The component that the release belongs to.
         owner: String,
     },
-    /// Somebody marked the release bad.
+    /// A user marked the release bad, so no action may deploy it.
     #[error("release {release} is marked bad")]
     Bad { release: String },
-    /// The release is being deleted.
+    /// Somebody is deleting the release, so no action may deploy it.
     #[error("release {release} is being deleted")]
     Deleting { release: String },
     /// The pipeline has no path from the source to the target environment.
@@ -90,14 +90,14 @@ pub enum Refusal {
     NoPath {
         from: String,
         to: String,
-        /// The environments that the paths from the source environment lead to.
+        /// The environments to which a promotion from the source environment is possible.
         leads: Vec<String>,
     },
-    /// A deploy is refused because a promotion path leads to the environment.
+    /// The user wants to deploy to an environment that is reached only by promotions.
     #[error("{environment} is not a first environment of the pipeline")]
     NotFirst {
         environment: String,
-        /// The first environments of the pipeline, where a deploy is possible.
+        /// The first environments of the pipeline, to which a deploy is possible.
         first: Vec<String>,
     },
     /// The namespace has no pipeline.
@@ -106,40 +106,39 @@ pub enum Refusal {
     /// The pipeline has a cycle, or the namespace has several pipelines.
     #[error(transparent)]
     Pipeline(#[from] PipelineFault),
-    /// Several pipelines of the namespace have different retentions.
+    /// Several pipelines of the namespace have different retentions, so the limits of gc are not clear.
     #[error("the DeploymentPipelines of namespace {namespace} ({}) have different retentions", .pipelines.join(", "))]
     RetentionDiffers {
         namespace: String,
         pipelines: Vec<String>,
     },
-    /// A ReleasePin names a release that does not exist. More releases or ReleasePins may be lost, so gc is
-    /// refused.
+    /// Gc is refused because a ReleasePin names a release that does not exist. More releases or ReleasePins may be
+    /// lost.
     #[error(
         "gc deletes nothing, because ReleasePin {pin} names release {release}, which does not exist"
     )]
     ReleaseLost {
-        /// The name of the ReleasePin.
+        /// The name of the ReleasePin whose release does not exist.
         pin: String,
         release: String,
     },
-    /// A RenderedRelease has no ReleasePin, so nobody knows which releases its workloads need, and gc is
-    /// refused.
+    /// Gc is refused because a RenderedRelease has no ReleasePin. So nobody knows which releases its workloads need.
     #[error(
         "gc deletes nothing, because RenderedRelease {rendered} runs workloads and its ReleasePin does not exist"
     )]
     Unpinned {
-        /// The name of the RenderedRelease.
+        /// The name of the RenderedRelease without a ReleasePin.
         rendered: String,
     },
-    /// A promotion is refused because the release is not ready in the source environment.
+    /// The promotion is refused because the release is not ready in the source environment.
     #[error("{component} is not ready in {environment}: {why}")]
     Unready {
         component: String,
         environment: String,
-        /// The health of the release, as text for the user.
+        /// The health of the release in the source environment, as text for the user.
         why: String,
     },
-    /// Active holds on the ReleasePin block the change.
+    /// Active holds on the ReleasePin forbid the change.
     #[error("{component} in {environment} is held at {release} ({holds})")]
     Held {
         component: String,
@@ -148,25 +147,25 @@ pub enum Refusal {
         release: String,
         /// The owner, reason and end of each active hold, as text for the user.
         holds: String,
-        /// The ids of the active holds; empty if the ReleasePin has only one hold, expired ones included.
+        /// The ids of the active holds. Empty if the ReleasePin has only one hold, because then the hint needs no id.
         ids: Vec<String>,
         /// Whether the environment requires a reason for every change.
         requires_reason: bool,
     },
-    /// A GitOps tool owns the ReleasePin and would revert the change.
+    /// A GitOps tool owns the ReleasePin, so the tool would revert the change.
     #[error("{} owns {component} in {environment} and would revert a change made here", .tool.name())]
     OwnedByGit {
         component: String,
         environment: String,
         /// The release that the action would make effective.
         release: String,
-        /// The GitOps tool.
+        /// The GitOps tool that owns the ReleasePin.
         tool: GitOps,
     },
-    /// The environment requires a reason, and the user gave none.
+    /// The environment requires a reason for every change, and the user gave none.
     #[error("{environment} requires a reason for every change")]
     NoReason { environment: String },
-    /// The mark needs a reason, and the user gave none: a bad mark, or a good mark that replaces a bad one.
+    /// A mark that sets or replaces the verdict bad needs a reason, and the user gave none.
     #[error("marking {release} {verdict} needs a reason")]
     NoNote {
         release: String,
@@ -176,39 +175,41 @@ pub enum Refusal {
     /// The watch of a kind is disconnected, so the read model may be out of date.
     #[error("the data of {what} is stale: the watch was disconnected at {since} ({why})")]
     Stale {
-        /// The plural word for the kind.
+        /// The plural word for the watched kind, such as `releases`.
         what: &'static str,
-        /// The time since which the watch is disconnected.
+        /// The time at which the watch was disconnected.
         since: Timestamp,
-        /// The error of the watch.
+        /// The error that disconnected the watch.
         why: String,
     },
     /// The cluster does not have kinds that the action needs.
     #[error("the cluster does not have the kinds {kinds}: bowline is not installed there")]
     KindsAbsent {
-        /// The names of the kinds, separated by commas.
+        /// The names of the missing kinds, separated by commas.
         kinds: String,
     },
-    /// The first list of a watch has not ended yet, so the read model is not complete.
+    /// The first list of a watch is not complete yet, so the read model is not complete.
     #[error("the {what} are still loading")]
     Loading {
-        /// The plural word for the kind.
+        /// The plural word for the watched kind, such as `releases`.
         what: &'static str,
     },
-    /// A rollback without a target is refused because there is no last good release.
+    /// The user named no release for a rollback, and there is no last good release.
     #[error(
         "{component} has no release to roll back to in {environment}: {}", why_none(.bad, .abandoned)
     )]
     NoLastGood {
         component: String,
         environment: String,
-        /// The releases that were healthy but are marked bad, newest first.
+        /// The releases that were healthy but are marked bad, so that the rollback skips them. The newest comes
+        /// first.
         bad: Vec<MarkedBad>,
-        /// The releases that were healthy but abandoned, each as the end of a sentence: `skips cart-v3:
-        /// staging went back from it to cart-v2`.
+        /// The releases that were healthy but are abandoned, each as the end of a sentence: `skips cart-v3: staging
+        /// went back from it to cart-v2`.
         abandoned: Vec<String>,
     },
-    /// A rollback without a target is refused because the controller has not observed the newest change.
+    /// The user named no release for a rollback, and the controller has not observed the newest change yet. So the
+    /// last good release is unknown.
     #[error(
         "the controller has not observed the latest change of {component} in {environment}, so the last good release is not known"
     )]
@@ -216,8 +217,8 @@ pub enum Refusal {
         component: String,
         environment: String,
     },
-    /// A rollback without a target is refused because no controller runs, so the health of releases may be
-    /// out of date.
+    /// The user named no release for a rollback, and no controller runs. So the health of releases may be out of
+    /// date.
     #[error(
         "no controller runs ({why}), so the last good release of {component} in {environment} is not known"
     )]
@@ -232,9 +233,9 @@ pub enum Refusal {
     NoRevision {
         component: String,
         environment: String,
-        /// The requested revision.
+        /// The number of the requested revision.
         revision: i64,
-        /// The numbers of the known revisions.
+        /// The numbers of the revisions that the ReleasePin has.
         known: Vec<String>,
     },
     /// The retention of the pipeline has an invalid minimum age.
@@ -252,7 +253,7 @@ pub enum Refusal {
         component: String,
         environment: String,
     },
-    /// The git clone is shallow, so the state before the last action is unknown.
+    /// The git clone is shallow, so bowline does not know the state before the last action.
     #[error(
         "the history of this clone ends here, so the state of {component} in {environment} before the last action is not known"
     )]
@@ -260,12 +261,12 @@ pub enum Refusal {
         component: String,
         environment: String,
     },
-    /// The audit trail does not contain the revision that undo would restore.
+    /// The audit trail does not contain the revision that undo has to restore.
     #[error("revision {revision} of {component} in {environment} is not recorded")]
     NotOnRecord {
         component: String,
         environment: String,
-        /// The missing revision.
+        /// The number of the revision that undo has to restore.
         revision: i64,
     },
     /// The ReleasePin has no hold to remove.
@@ -279,9 +280,9 @@ pub enum Refusal {
     NoSuchHold {
         component: String,
         environment: String,
-        /// The requested id.
+        /// The id of the hold that the user wants to remove.
         id: String,
-        /// The ids of the existing holds.
+        /// The ids of the holds that the ReleasePin has.
         known: Vec<String>,
     },
     /// The ReleasePin has several holds, and the user did not say which one to remove.
@@ -289,12 +290,12 @@ pub enum Refusal {
     SeveralHolds {
         component: String,
         environment: String,
-        /// The id, owner, reason and end of each hold, as text for the user.
+        /// One text for the user per hold of the ReleasePin: its id, owner, reason and end.
         holds: Vec<String>,
     },
 }
 
-/// The next step towards a deployment of a component in an environment.
+/// What a user can do next to deploy a component in an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Deploy the component in a first environment of the pipeline.
@@ -304,7 +305,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns the environment where the component is deployed after the step.
+    /// Returns the environment that the step deploys the component to.
     pub fn target(&self) -> &str {
         match self {
             Self::Deploy { environment } => environment,
@@ -326,11 +327,11 @@ impl Step {
     }
 }
 
-/// A release that is marked bad.
+/// A release that is marked bad, so that a rollback skips it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkedBad {
     pub release: String,
-    /// The user and the reason of the mark; None if they are unknown.
+    /// The user and the reason of the bad mark; None if they are unknown.
     pub why: Option<String>,
 }
 
@@ -343,7 +344,7 @@ impl MarkedBad {
     }
 }
 
-/// Returns the `--reason` flag for a suggested command if the command needs it; otherwise an empty text.
+/// Returns the `--reason` flag for a suggested command. Empty if the environment requires no reason.
 fn reason(requires_reason: bool) -> &'static str {
     match requires_reason {
         true => " --reason TEXT",
@@ -367,13 +368,13 @@ fn why_none(bad: &[MarkedBad], abandoned: &[String]) -> String {
     said
 }
 
-/// Returns a text with each item on its own line.
+/// Returns the texts as one text, with a line break before each.
 fn lines(texts: &[String]) -> String {
     let lines = texts.iter().map(|one| format!("\n  {}", text::line(one)));
     lines.collect()
 }
 
-/// Returns a text that lists the known names; empty if there are none.
+/// Returns the end of a message that lists the known names; empty if `names` is empty.
 pub(super) fn instead(names: &[String]) -> String {
     match names.is_empty() {
         true => String::new(),
@@ -382,7 +383,7 @@ pub(super) fn instead(names: &[String]) -> String {
 }
 
 impl Refusal {
-    /// Returns whether a rule refuses the action. For the other refusals, an object is missing.
+    /// Returns whether a rule refuses the action. False if the action fails because an object is missing.
     pub fn is_rule(&self) -> bool {
         matches!(
             self,
@@ -412,7 +413,8 @@ impl Refusal {
         )
     }
 
-    /// Returns whether the last good release is unknown, so that the user must name a target.
+    /// Returns whether a rollback is refused because the last good release is unknown. Then the user can name a
+    /// release.
     pub fn is_about_last_good(&self) -> bool {
         matches!(
             self,
@@ -420,7 +422,7 @@ impl Refusal {
         )
     }
 
-    /// Returns whether the action may become possible after a controller has run.
+    /// Returns whether the action may be accepted after a controller has run.
     pub fn waits_for_controller(&self) -> bool {
         matches!(
             self,
@@ -428,12 +430,13 @@ impl Refusal {
         )
     }
 
-    /// Returns whether the read model is incomplete or may be out of date.
+    /// Returns whether the action is refused because the read model is incomplete or may be out of date.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Stale { .. } | Self::Loading { .. })
     }
 
-    /// Returns the next step for a user of the command line. `aim` adds the flags of the target to a command.
+    /// Returns the suggested commands for a user of the command line. `aim` adds the flags of the target to a
+    /// command.
     pub fn hints(&self, aim: &dyn Fn(&str) -> String) -> Vec<String> {
         let at = |component: &str, environment: &str| {
             format!("{} -e {}", quoted(component), quoted(environment))

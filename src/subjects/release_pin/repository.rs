@@ -1,4 +1,4 @@
-//! The commits of actions on releases: a release is created, marked or collected.
+//! Builds the commits for actions on releases: create a release, mark a release, delete releases by gc.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::gitops::propose::{
 };
 use crate::gitops::tree::{RELEASES, Trailers, Tree};
 
-/// Converts a new release to a commit.
+/// Builds the commit that adds a new release.
 pub fn release(
     tree: &Tree,
     release: &Release,
@@ -35,7 +35,7 @@ pub fn release(
     Ok(edits.propose(operation, &message)?)
 }
 
-/// Converts the plan of a mark to a commit.
+/// Builds the commit that writes a planned mark.
 pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError> {
     let name = &marking.release.name;
     let place = tree.place(RELEASES, &marking.release.namespace, name);
@@ -76,17 +76,17 @@ pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError>
     Ok(edits.propose(&marking.operation, &message)?)
 }
 
-/// A gc plan as a commit.
+/// The commit of a gc plan, with the releases that it removes.
 #[derive(Debug)]
 pub struct CollectionCommit<'c> {
-    /// The commit that removes the releases.
+    /// The commit that removes the files or documents of the releases.
     pub proposal: Proposal,
-    /// The releases that the commit removes. The warnings of the commit name the other releases, with
-    /// reasons.
+    /// The releases that the commit removes. For each release that stays, the commit has a warning with the reason.
     pub going: Vec<&'c Candidate>,
 }
 
-/// Returns an error if a file cannot be read completely, because it may name a release that gc would remove.
+/// Returns an error if a file of the tree cannot be read completely. Such a file may name a release that gc would
+/// remove.
 fn all_is_read(tree: &Tree) -> Result<(), ProposeError> {
     let problems = tree.problems().into_iter().chain(tree.dangling());
     let problems: Vec<String> = problems.map(|problem| problem.what).collect();
@@ -96,7 +96,7 @@ fn all_is_read(tree: &Tree) -> Result<(), ProposeError> {
     }
 }
 
-/// Builds the commit of a collection.
+/// Builds the commit of a gc plan.
 pub fn collection<'c>(
     tree: &Tree,
     plan: &'c Collection,
@@ -143,7 +143,7 @@ pub fn collection<'c>(
     Ok(CollectionCommit { proposal, going })
 }
 
-/// Commits a collection. Fails if a ReleasePin now names one of the releases.
+/// Makes the commit of a gc plan. Fails if a ReleasePin now names a release that the commit would remove.
 pub async fn collect(
     commits: &Commits<'_>,
     client: &Client,
@@ -159,7 +159,7 @@ pub async fn collect(
     }
 }
 
-/// Describes a ReleasePin that names a release which gc would delete; None if no ReleasePin does.
+/// Describes a ReleasePin that names a release which the commit would remove; None if there is none.
 fn named(pins: &[ReleasePin], collected: &CollectionCommit<'_>) -> Option<String> {
     let going = collected.going.iter().map(|found| &found.key);
     let going: BTreeSet<(&str, &str)> = going.map(|key| (&*key.namespace, &*key.name)).collect();

@@ -1,29 +1,28 @@
-//! The progress of a change of a ReleasePin: whether the controller has made the new release ready.
+//! The progress of a changed ReleasePin: whether the controller has made the new release ready.
 
 use crate::api::condition;
 use crate::subjects::release_pin::rows::Pin;
 
-/// The progress of a change, as the controller reports it.
+/// The progress of a changed ReleasePin, as the controller reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rollout {
     /// Somebody deleted the ReleasePin.
     Gone,
     /// No controller has observed the change yet.
     Unseen,
-    /// The rollout makes progress. Contains the message of the controller.
+    /// The rollout makes progress. Contains the controller's message.
     Moving(String),
-    /// The rollout fails, but may succeed later without a change: a pod crashes, or the controller retries a
-    /// fetch. Contains the message of the controller.
+    /// The rollout fails, but may succeed later without a change, for example if a pod crashes or a fetch is retried.
+    /// Contains the controller's message.
     Failing(String),
-    /// The rollout fails, and cannot succeed until somebody changes the release or its settings. Contains the
-    /// message of the controller.
+    /// The rollout fails until somebody changes the release or its settings. Contains the controller's message.
     Failed(String),
     Ready,
     /// A later revision with another release replaced this one.
     Replaced {
-        /// The current revision of the ReleasePin.
+        /// The number of the current revision of the ReleasePin.
         by: i64,
-        /// The user who made the newest change; None if the server names nobody.
+        /// The user who made the newest change of the ReleasePin; None if the server recorded no user.
         who: Option<String>,
         /// Whether the release was healthy when it was replaced; None if this is not recorded.
         healthy: Option<bool>,
@@ -31,10 +30,11 @@ pub enum Rollout {
 }
 
 impl Rollout {
-    /// Returns the progress of one revision of a ReleasePin, which made `release` effective.
+    /// Returns the progress of one revision of a ReleasePin. `release` is the release that this revision made
+    /// effective.
     ///
-    /// After another release became effective, the result is the recorded health of this revision. A later
-    /// hold on the same release does not replace the revision.
+    /// If another release is effective now, the result is the recorded health of this revision. A newer revision with
+    /// the same release, for example by a hold, does not count as a replacement.
     pub fn of(pin: Option<&Pin>, revision: i64, release: &str) -> Self {
         let Some(pin) = pin else {
             return Self::Gone;
@@ -74,11 +74,11 @@ impl Rollout {
 
     /// Returns the progress of the newest revision of a ReleasePin.
     pub fn newest(pin: Option<&Pin>) -> Self {
-        // `of` uses the release only for older revisions.
+        // The release is empty, because `of` needs it only for older revisions.
         Self::of(pin, pin.map_or(0, |pin| pin.generation), "")
     }
 
-    /// Returns whether the release became ready.
+    /// Returns whether the new release became ready.
     pub fn is_ready(&self) -> bool {
         matches!(
             self,
@@ -90,12 +90,12 @@ impl Rollout {
         )
     }
 
-    /// Returns whether the result cannot change any more.
+    /// Returns whether this progress is final, so that waiting longer is useless.
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Ready | Self::Replaced { .. })
     }
 
-    /// Returns whether the release cannot become ready without another change.
+    /// Returns whether the release cannot become ready unless somebody changes it.
     pub fn is_final_failure(&self) -> bool {
         match self {
             Self::Gone | Self::Failed(_) => true,
@@ -104,7 +104,7 @@ impl Rollout {
         }
     }
 
-    /// Returns whether the rollout is ready or has failed, so that the controller makes no more progress.
+    /// Returns whether the rollout has ended, either ready or failed.
     pub fn is_settled(&self) -> bool {
         !matches!(self, Self::Unseen | Self::Moving(_))
     }
@@ -140,7 +140,7 @@ mod tests {
     use crate::engine::world::{Event, World};
     use crate::fixture::{key, outcomes, pin, unready, world};
 
-    /// Returns a read model with a ReleasePin that has this outcome as revision 2.
+    /// Returns a read model with a ReleasePin whose revision 2 has this outcome.
     fn told(outcome: serde_json::Value) -> World {
         let mut world = world();
         let pin = outcomes(pin("cart", "staging", "v2"), outcome);
@@ -161,7 +161,7 @@ mod tests {
                 "health not recorded until revision 3 replaced it",
             ),
         ] {
-            // In each case, revision 3 is ready.
+            // In each test case, revision 3 is ready.
             let mut world = world();
             let moves = json!([
                 moved(2, "cart-v2", healthy),

@@ -1,5 +1,5 @@
-//! The rows of the read model for ReleasePins, releases and snapshots: names, references, conditions, sizes
-//! and hashes, but no content.
+//! The rows of the read model for ReleasePins, releases and snapshots. A row has names, references, conditions, sizes
+//! and hashes, but no definitions, because these are large.
 
 use std::sync::Arc;
 
@@ -19,29 +19,30 @@ use crate::engine::world::{Key, Labels};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pin {
     pub key: Key,
-    /// The uid. A later ReleasePin with the same name has another uid.
+    /// The uid of the ReleasePin, because a later ReleasePin with the same name has another uid.
     pub uid: Box<str>,
-    /// The generation. The server increments it with every change of the spec.
+    /// The generation of the ReleasePin. The server increments it with every change of the spec.
     pub generation: i64,
     pub component: Arc<str>,
     pub environment: Arc<str>,
     /// The release that the releaseRef names.
     pub release: Box<str>,
-    /// The holds, with the expired ones.
+    /// All holds of the ReleasePin, including the expired ones.
     pub holds: Box<[Hold]>,
     /// The GitOps tool that owns the ReleasePin; None if no tool owns it.
     pub gitops: Option<GitOps>,
-    /// The user who made the newest change, by the name that the server knows.
+    /// The user who made the newest change of the ReleasePin, by the name that the server knows; None if it is not
+    /// recorded.
     pub changed_by: Option<Box<str>>,
-    /// The release that the controller applied last.
+    /// The release that the controller applied last; None if it has applied none.
     pub applied: Option<Box<str>>,
-    /// The name of the current snapshot.
+    /// The name of the current snapshot of the ReleasePin; None if it has none.
     pub snapshot: Option<Box<str>>,
-    /// The generation that the controller has observed.
+    /// The generation of the ReleasePin that the controller has observed; None if it has observed none.
     pub observed: Option<i64>,
-    /// The Ready condition in the status.
+    /// The Ready condition in the status; None if the status does not have it.
     pub ready: Option<Ready>,
-    /// The outcomes in the status, oldest first.
+    /// The outcomes in the status of the ReleasePin, oldest first.
     pub moves: Box<[Move]>,
     pub labels: Labels,
     pub deleting: bool,
@@ -51,26 +52,27 @@ pub struct Pin {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ready {
     pub status: Box<str>,
-    /// The reason of the condition, one word.
+    /// The reason of the Ready condition, one word.
     pub reason: Box<str>,
-    /// The message of the condition.
+    /// The message of the Ready condition.
     pub message: Box<str>,
-    /// The time of the last change of the condition.
+    /// The time at which the Ready condition changed last.
     pub since: Timestamp,
 }
 
-/// The outcome of one revision of a ReleasePin, which the controller records in the status.
+/// The recorded outcome of one revision of a ReleasePin. The controller records it in the status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Move {
-    /// The generation of the ReleasePin, which is the number of the revision.
+    /// The generation of the ReleasePin, which is also the number of the revision.
     pub generation: i64,
     /// The effective release of the revision.
     pub release: Box<str>,
-    /// The time at which the revision became current.
+    /// The time at which this revision became the current one.
     pub since: Timestamp,
-    /// The time at which another revision replaced it; None for the current revision.
+    /// The time at which another revision replaced this one; None for the current revision.
     pub until: Option<Timestamp>,
-    /// Whether the release is healthy, or was healthy when another replaced it; None if unknown.
+    /// Whether the release was healthy when another release replaced it; for the current revision, whether it is
+    /// healthy. None if unknown.
     pub healthy: Option<bool>,
 }
 
@@ -78,25 +80,26 @@ pub struct Move {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReleaseRow {
     pub key: Key,
-    /// The uid. A later release with the same name has another uid.
+    /// The uid of the release, because a later release with the same name has another uid.
     pub uid: Box<str>,
-    /// The component, from a label; None without the label.
+    /// The component of the release, from a label; None if the release has no such label.
     pub component: Option<Arc<str>>,
-    /// The version, from an annotation; None without a version.
+    /// The version of the release, from an annotation or a label; None if the release has no version.
     pub version: Option<Box<str>>,
-    /// The hash of the content, from an annotation.
+    /// The hash of the release's content, from an annotation; None if the release has no such annotation.
     pub hash: Option<Box<str>>,
-    /// The size in bytes, from an annotation.
+    /// The size of the release in bytes, from an annotation; None if the release has no such annotation.
     pub size: Option<u64>,
-    /// The images, separated by commas, from an annotation.
+    /// The images of the release, separated by commas, from an annotation; None if the release has no such
+    /// annotation.
     pub images: Option<Box<str>>,
-    /// The verdict of the mark on the release; None without a mark.
+    /// The verdict in the mark of the release; None if the release has no mark.
     pub mark: Option<Verdict>,
-    /// The whole mark; None without a mark, or if the mark cannot be parsed.
+    /// The whole mark of the release; None if the release has no mark, or if the mark cannot be parsed.
     pub marked: Option<Box<release::Mark>>,
     /// Whether the release has the label that protects it from deletion.
     pub pinned: bool,
-    /// The time of the last claim on the release.
+    /// The time of the last claim on the release; None if it was never claimed.
     pub claimed: Option<Timestamp>,
     /// The GitOps tool that owns the release; None if no tool owns it.
     pub gitops: Option<GitOps>,
@@ -109,15 +112,15 @@ pub struct ReleaseRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SnapshotRow {
     pub key: Key,
-    /// The uid. A later snapshot with the same name has another uid.
+    /// The uid of the snapshot, because a later snapshot with the same name has another uid.
     pub uid: Box<str>,
     pub component: Arc<str>,
     pub environment: Arc<str>,
-    /// The uid of the ReleasePin that owns the snapshot.
+    /// The uid of the ReleasePin that owns the snapshot; None if no ReleasePin owns it.
     pub owner: Option<Box<str>>,
-    /// The hash of the references from which the snapshot was resolved.
+    /// The hash of the references from which the snapshot was made; None if the snapshot does not record it.
     pub references: Option<Box<str>>,
-    /// The size in bytes, from an annotation.
+    /// The size of the snapshot in bytes, from an annotation; None if the snapshot has no such annotation.
     pub size: Option<u64>,
     pub created: Timestamp,
     pub labels: Labels,
@@ -157,13 +160,13 @@ impl Pin {
         }
     }
 
-    /// Returns the effective release at `now`: the release of the newest active hold that names one, or else
+    /// Returns the effective release at `now`. It is the release of the newest active hold that names one, or else
     /// the release of the releaseRef.
     pub fn effective_release(&self, now: Timestamp) -> &str {
         pin::fixed(self.active_holds(now)).unwrap_or(&self.release)
     }
 
-    /// Returns the holds that are active at `now`.
+    /// Returns the holds of the ReleasePin that are active at `now`.
     pub fn active_holds(&self, now: Timestamp) -> impl Iterator<Item = &Hold> {
         let owned = self.gitops.is_some();
         self.holds
@@ -171,7 +174,7 @@ impl Pin {
             .filter(move |hold| hold.is_effective(now, owned))
     }
 
-    /// Returns every release that the ReleasePin names: in the releaseRef and in all holds, with the expired
+    /// Returns every release that the ReleasePin names: in the releaseRef, and in all holds including the expired
     /// ones.
     pub fn named_releases(&self) -> impl Iterator<Item = &str> {
         let fixed = self.holds.iter().filter_map(|hold| hold.release.as_deref());
@@ -185,12 +188,12 @@ impl Pin {
             && self.applied.as_deref() == Some(self.effective_release(now))
     }
 
-    /// Returns the Ready condition if it is about the release that is effective at `now`.
+    /// Returns the Ready condition if it is about the release that is effective at `now`; otherwise None.
     ///
-    /// If the controller cannot resolve, render or apply a release, the status never names this release as
-    /// applied. Then the open outcome tells which release the condition is about, even if the ReleasePin has
-    /// a newer generation with the same effective release, for example after a hold. If the status has no
-    /// observed generation, a failure is about the effective release, unless the status names another one.
+    /// If the controller fails to resolve, render or apply a release, the status does not name that release as
+    /// applied. Then the newest outcome without an end tells which release the condition is about. If the controller
+    /// has observed no generation yet, a failure is about the effective release, unless the status names an applied
+    /// release.
     pub fn judged(&self, now: Timestamp) -> Option<&Ready> {
         let ready = self.ready.as_ref()?;
         if self.is_observed(now) {
@@ -213,7 +216,7 @@ impl Pin {
         (is_of_it && &*ready.status == "False").then_some(ready)
     }
 
-    /// Returns whether the controller has observed the newest generation and reports Ready.
+    /// Returns whether the controller has applied the effective release of the newest generation and reports Ready.
     pub fn is_ready(&self, now: Timestamp) -> bool {
         let ready = self.ready.as_ref();
         self.is_observed(now) && ready.is_some_and(|ready| &*ready.status == "True")

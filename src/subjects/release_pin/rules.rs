@@ -1,7 +1,7 @@
-//! The rules of actions, as checks of the read model.
+//! The rules for actions on ReleasePins and releases.
 //!
-//! Each rule checks one condition and records the fact that it read. If the condition is false, it returns a
-//! [`Refusal`].
+//! Each rule checks one condition in the read model, and records the value that it read as a fact of the plan. If the
+//! condition is false, the rule returns a [`Refusal`].
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,16 @@ use crate::engine::plan::Asked;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::subjects::release_pin::rows::{Pin, ReleaseRow};
 
-/// The largest number of existing names that a refusal lists.
+/// The largest number of existing names that a refusal suggests to the user.
 pub const NAMES: usize = 10;
 
-/// Checks rules for one plan, and collects the facts that they read.
+/// Checks the rules for one plan, and collects the facts that the rules read.
 pub(super) struct Rules<'w> {
     pub(super) world: &'w World,
     pub(super) asked: &'w Asked,
     pub(super) facts: Vec<PinFact>,
-    /// A release that the plan creates first, so the read model does not have it yet.
+    /// A release that the plan creates first. The read model does not have it yet. None if the plan creates no
+    /// release.
     supposed: Option<&'w ReleaseRow>,
 }
 
@@ -32,8 +33,8 @@ impl<'w> Rules<'w> {
         Self::supposing(world, None, asked)
     }
 
-    /// Creates the rules for a plan that first creates the release `supposed`. The rules treat it as an
-    /// existing release.
+    /// Creates the rules for a plan that first creates the release `supposed`. The rules treat this release as
+    /// existing.
     pub(super) fn supposing(
         world: &'w World,
         supposed: Option<&'w ReleaseRow>,
@@ -51,15 +52,16 @@ impl<'w> Rules<'w> {
         Key::new(&self.asked.namespace, name)
     }
 
-    /// Checks that the watches of all kinds that the rules read are up to date, except the watch of
-    /// snapshots.
+    /// Returns a refusal unless the watches of all kinds that the rules read are up to date. Does not check the watch
+    /// of snapshots.
     pub(super) fn current(&self) -> Result<(), Refusal> {
         READ_BY_CHANGES
             .iter()
             .try_for_each(|source| self.live(*source))
     }
 
-    /// Checks that the watch of snapshots is up to date. Only gc reads snapshots.
+    /// Returns a refusal unless the watch of snapshots is up to date. Only gc needs this check, because other actions
+    /// read no snapshots.
     pub(super) fn current_snapshots(&self) -> Result<(), Refusal> {
         self.live(Source::SNAPSHOTS)
     }
@@ -80,7 +82,7 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Returns the spec of an environment, or the refusal if it does not exist. Records no fact.
+    /// Returns the spec of an environment; a refusal if the environment does not exist. Records no fact.
     pub(super) fn known_environment(&self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
         match self.world.environment(&self.key(name)) {
             Some(environment) => Ok(&environment.spec),
@@ -91,8 +93,8 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Returns the spec of an environment and records it as a fact. Does not check whether the environment
-    /// requires a reason; `apply` does.
+    /// Returns the spec of an environment, and records it as a fact. Does not check whether the environment requires
+    /// a reason, because `apply` checks this.
     pub(super) fn environment(&mut self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
         let key = self.key(name);
         let spec = self.known_environment(name)?;
@@ -103,8 +105,8 @@ impl<'w> Rules<'w> {
         Ok(spec)
     }
 
-    /// Returns the ReleasePin to change; None if the change creates it. Records its uid and generation as a
-    /// fact.
+    /// Returns the ReleasePin that the plan changes; None if the plan creates it. Records the uid and the generation
+    /// of the ReleasePin as a fact.
     pub(super) fn target(
         &mut self,
         component: &str,
@@ -113,8 +115,8 @@ impl<'w> Rules<'w> {
         let pin = self.world.pin_of(&self.key(component), environment);
         let name = crate::api::names::pin(component, environment);
         let key = pin.map_or_else(|| self.key(&name), |pin| pin.key.clone());
-        // Two pairs can give the same name: component `a-b` in environment `c`, and component `a` in
-        // environment `b-c`.
+        // Another pair of component and environment can have the same ReleasePin name: `a-b` in `c`, and `a` in
+        // `b-c`.
         if let Some(other) = self.world.pin(&key).filter(|_| pin.is_none()) {
             return Err(Refusal::NameTaken {
                 name,
@@ -135,7 +137,7 @@ impl<'w> Rules<'w> {
         Ok(pin)
     }
 
-    /// Returns the ReleasePin of a component in an environment, or the refusal if there is none.
+    /// Returns the ReleasePin of a component in an environment; a refusal if there is none.
     pub(super) fn pinned(
         &mut self,
         component: &str,
@@ -158,7 +160,8 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Returns the refusal about a component that is not deployed in an environment, with the next step.
+    /// Returns the refusal for a component that is not deployed in an environment. The refusal suggests the next
+    /// step.
     pub(super) fn not_deployed(&self, component: &str, environment: &str) -> Refusal {
         let step = self.step(component, environment);
         Refusal::NoPin {
@@ -174,8 +177,8 @@ impl<'w> Rules<'w> {
         environment.is_some_and(|environment| environment.spec.requires_reason())
     }
 
-    /// Finds the next step towards a deployment in an environment: a promotion from the nearest environment
-    /// where the component is deployed, or else a deploy in a first environment.
+    /// Finds what the user can do to deploy the component in an environment: promote from the nearest environment
+    /// where it is deployed, or else deploy in a first environment.
     fn step(&self, component: &str, environment: &str) -> Step {
         let key = self.key(component);
         let mut target = environment;
@@ -215,8 +218,8 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Returns the release name for a text that a user typed: the text itself, or the release with this
-    /// version if the component has exactly one.
+    /// Returns the release name that a user means: the typed text itself, or the only release of the component with
+    /// this text as its version.
     pub(super) fn meant(&self, component: &str, said: &str) -> String {
         let supposed = self
             .supposed
@@ -233,7 +236,7 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Checks that a release exists and belongs to the component. Records no fact.
+    /// Returns a refusal unless the release exists and belongs to the component. Records no fact.
     pub(super) fn known_release(
         &self,
         component: &str,
@@ -254,7 +257,8 @@ impl<'w> Rules<'w> {
         Ok(row)
     }
 
-    /// Checks that a release exists, belongs to the component, is not marked bad and is not being deleted.
+    /// Returns a refusal unless the release exists, belongs to the component, is not marked bad and is not being
+    /// deleted. Records the release as a fact.
     pub(super) fn release(
         &mut self,
         component: &str,
@@ -287,8 +291,8 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Returns the refusal about a missing release. Lists the releases of the component whose name is the
-    /// start of the release's name.
+    /// Returns the refusal for a release that does not exist. It suggests the releases of the component whose name is
+    /// the start of the wrong name.
     pub(super) fn no_release(&self, release: &str) -> Refusal {
         let meant =
             |key: &&Key| *key.namespace == *self.asked.namespace && release.starts_with(&*key.name);
@@ -310,8 +314,8 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Checks that the namespace has at most one pipeline. A promotion that skips the path needs this check
-    /// too.
+    /// Returns a refusal if the namespace has several pipelines. Promotions that skip the path need this check too.
+    /// Records the result as a fact.
     pub(super) fn one_pipeline(&mut self) -> Result<(), Refusal> {
         let namespace = &self.asked.namespace;
         if let Some(fault @ PipelineFault::Several { .. }) = self.world.pipeline_fault(namespace) {
@@ -323,7 +327,7 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Checks that a path of the pipeline leads from one environment to the other.
+    /// Returns a refusal unless a promotion path leads from one environment to the other. Records the path as a fact.
     pub(super) fn path(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
         let pipeline = self.pipeline()?;
         if !pipeline.is_path(from, to) {
@@ -342,7 +346,7 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Checks that no promotion path leads to the environment.
+    /// Returns a refusal if a promotion path leads to the environment. Records the result as a fact.
     pub(super) fn first(&mut self, environment: &str) -> Result<(), Refusal> {
         let first = self.pipeline()?.first_environments();
         if !first.contains(&environment) {
@@ -358,8 +362,8 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Records the effective release of a ReleasePin as a fact. If `needs_ready` is true, also checks that
-    /// the release is ready.
+    /// Records the effective release of the source ReleasePin as a fact. If `needs_ready` is true, returns a refusal
+    /// unless that release is ready.
     pub(super) fn source(&mut self, pin: &Pin, needs_ready: bool) -> Result<(), Refusal> {
         let effective = pin.effective_release(self.asked.now);
         if needs_ready && !pin.is_ready(self.asked.now) {
@@ -387,7 +391,7 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Checks that no active hold blocks changes of the ReleasePin.
+    /// Returns a refusal if the ReleasePin has active holds.
     pub(super) fn not_held(&self, pin: &Pin) -> Result<(), Refusal> {
         let now = self.asked.now;
         let holds: Vec<String> = pin.active_holds(now).map(hold_words).collect();
@@ -405,7 +409,7 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// Checks that no GitOps tool owns the ReleasePin.
+    /// Returns a refusal if a GitOps tool owns the ReleasePin.
     pub(super) fn not_owned(&self, pin: &Pin, release: &str) -> Result<(), Refusal> {
         match pin.gitops {
             None => Ok(()),

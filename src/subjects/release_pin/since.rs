@@ -1,9 +1,9 @@
-//! Lists the changes around the start of an incident: first those before the start, the newest first; then
-//! those after the start, the oldest first.
+//! Lists the changes around the start of an incident. First come those before the start, the newest first; then those
+//! after the start, the oldest first.
 //!
-//! A change after the start cannot be the cause of the incident, but may be the repair. The order depends
-//! only on the time, so that the user can check it. For each change, a text tells whether the environment is
-//! degraded since then and whether the release still runs.
+//! A change after the start cannot be the cause of the incident, but it may be the repair. The order depends only on
+//! the time, so that users can check it. A text for each change says whether the environment is degraded since that
+//! change, and whether the release still runs.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::past::{Change, Past};
 use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rows::Pin;
 
-/// How long before the start of the incident a change is listed.
+/// The list contains changes from this long before the start of the incident.
 const BEFORE: SignedDuration = SignedDuration::from_hours(24);
-/// The largest expected difference between the clocks of two machines. A change that is at most this long
-/// after the start is listed as before it.
+/// The largest expected difference between the clocks of two machines. So a change shortly after the start of the
+/// incident still counts as before the start.
 const CLOCKS: SignedDuration = SignedDuration::from_mins(2);
 
 /// A change before or after the start of an incident.
@@ -25,29 +25,30 @@ const CLOCKS: SignedDuration = SignedDuration::from_mins(2);
 pub struct Suspect {
     pub at: Timestamp,
     pub component: Key,
-    /// The environment; None for the creation of a release.
+    /// The environment of the change; None for the creation of a release.
     pub environment: Option<Arc<str>>,
-    /// What changed.
+    /// The change itself: an action, a change of health, or a new release.
     pub what: What,
-    /// Whether the change is after the start of the incident.
+    /// Whether the change happened after the start of the incident.
     pub is_after: bool,
-    /// The time between the change and the start, and the effects of the change, as text for the user.
+    /// The time between the change and the start of the incident, and the effects of the change, as text for the
+    /// user.
     pub details: String,
 }
 
-/// What changed.
+/// The kind of a change around an incident.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// An action of a user or a controller.
+    /// A user or a controller made this change.
     Did(Change),
-    /// A ReleasePin stopped being ready. Contains its health.
+    /// A ReleasePin stopped being ready. Contains its health now.
     Turned(Health),
     /// Somebody created a release. Contains its name.
     Made(String),
 }
 
-/// Lists the changes around the start of an incident: first those before the start, the newest first; then
-/// those after the start, the oldest first.
+/// Returns the changes around the start of an incident: first those before the start, the newest first; then those
+/// after the start, the oldest first.
 pub fn rank(past: &Past, world: &World, start: Timestamp, now: Timestamp) -> Vec<Suspect> {
     let first = start.checked_sub(BEFORE).unwrap_or(Timestamp::MIN);
     let is_near = |at: Timestamp| first <= at && at <= now;
@@ -177,8 +178,8 @@ impl Incident<'_> {
         }
     }
 
-    /// Adds texts about the effect of a change: whether the environment is degraded now, and whether the same
-    /// release is degraded in other environments.
+    /// Adds texts about the effect of a change to `details`: whether the environment is degraded now, and whether the
+    /// same release is degraded in other environments.
     fn aftermath(&self, details: &mut Vec<String>, change: &Change, environment: &str) {
         let Some(pin) = self.world.pin_of(&change.component, environment) else {
             details.push("the ReleasePin was deleted".to_owned());

@@ -1,4 +1,4 @@
-//! Builds git references from a release to the definitions in a repository.
+//! Builds the git references from a release to the definitions in a repository.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::resolve::git::{self, WorkTreeError};
 use crate::subjects::release_pin::actions::release::{GitSources, Source};
 use crate::text::quoted;
 
-/// The reason why a release cannot refer to a definition.
+/// The reason why a release cannot refer to a definition in git.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {name} by reference: {why}")]
 pub struct NoReference {
@@ -23,15 +23,15 @@ pub struct NoReference {
     pub name: String,
     /// The reason, as text for the user.
     pub why: String,
-    /// The component of the release.
+    /// The component that the release belongs to.
     component: String,
-    /// Whether the repository has no remote, so that nothing can refer to its files.
+    /// Whether the repository has no remote. Then no cluster could fetch its files, so no release can refer to them.
     no_remote: bool,
 }
 
 impl NoReference {
-    /// Returns the next step for the user: the command that embeds the definitions instead. `options` are the
-    /// other options of the user's command; `address` adds the flags of the target.
+    /// Returns the next step for the user: the command that embeds the definitions instead of referring to git.
+    /// `options` are the other options of the user's command; `address` adds the flags of the target.
     pub fn hint(&self, options: &str, address: &Address) -> String {
         let component = quoted(&self.component);
         let line = format!("bowline release create {component}{options} --embed");
@@ -39,11 +39,11 @@ impl NoReference {
     }
 }
 
-/// Where a release has its definitions, and a note for the user.
+/// Where a release stores its definitions, and a note about this for the user if there is one.
 pub type Sourced = (Source, Option<&'static str>);
 
-/// Returns git references to the definitions in a repository. If the repository has no remote, the release
-/// embeds the definitions instead, and a note says so.
+/// Returns git references to the definitions in a repository. If the repository has no remote, returns that the
+/// release embeds the definitions, with a note for the user.
 pub fn sources(
     tree: &Tree,
     namespace: &str,
@@ -65,8 +65,8 @@ pub fn sources(
     }
 }
 
-/// Returns the files with definitions that the release embeds and that differ from the last commit. A release
-/// with git references embeds only the Workload.
+/// Returns the files whose definitions the release embeds and that are not committed. With git references, this can
+/// only be the file of the Workload.
 pub fn uncommitted(
     tree: &Tree,
     namespace: &str,
@@ -96,7 +96,7 @@ pub fn uncommitted(
     Ok(files)
 }
 
-/// Returns git references to the files of definitions.
+/// Returns git references to the files that contain the definitions.
 pub fn references(
     file: &dyn Fn(&str, &str) -> Option<String>,
     definitions: &Definitions,
@@ -114,7 +114,7 @@ pub fn references(
             no_remote: matches!(error, WorkTreeError::NoRemote { .. }),
             ..refused(error.to_string())
         })?;
-        // The reference must resolve to the definition that this function has read.
+        // Check that the reference resolves to the same definition that was read before.
         let bytes = std::fs::read(&file).map_err(|error| refused(error.to_string()))?;
         let version = Release::api_version(&());
         resolve::in_file(&file, &bytes, &version, kind, name)

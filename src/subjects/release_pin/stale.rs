@@ -1,7 +1,7 @@
 //! Describes which facts of a plan are no longer true, and who changed the objects.
 //!
-//! The functions are pure. A front end checks an open plan against the read model after every watch event;
-//! `apply` checks it against the objects that it has read again.
+//! The functions are pure. A front end calls them with the read model while it shows a plan; `apply` calls them with
+//! the objects that it has read again.
 
 use std::collections::BTreeSet;
 
@@ -21,15 +21,15 @@ use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::rows::Pin;
 use crate::text;
 
-/// Describes the facts of a plan that are no longer true, each once; empty if all are true.
+/// Describes the facts of a plan that are no longer true, each once; empty if all facts are true.
 ///
-/// `unmade` is the name of a release that the plan creates first. The read model need not have it.
+/// `unmade` is the name of a release that the plan creates first. It may be missing in the read model.
 pub fn of_plan(world: &World, plan: &Plan, unmade: Option<&str>, now: Timestamp) -> Vec<String> {
     let mut stale: Vec<String> = Vec::new();
     for change in &plan.changes {
         let matters = |fact: &&PinFact| match fact {
-            // A change that writes nothing depends only on two effective releases, that of the source and its
-            // own.
+            // A change that writes nothing depends only on two values: the effective release in the source
+            // environment, and its own.
             PinFact::Source { key, release, .. } if change.unchanged => {
                 let source = world.pin(key);
                 source.is_none_or(|source| source.effective_release(now) != release)
@@ -57,7 +57,7 @@ pub fn of_plan(world: &World, plan: &Plan, unmade: Option<&str>, now: Timestamp)
     stale
 }
 
-/// Describes how a release changed after its mark was planned; None if the plan is still valid.
+/// Describes how a release has changed since its mark was planned; None if the plan is still valid.
 pub fn of_marking(world: &World, marking: &Marking) -> Option<String> {
     let name = &marking.release.name;
     let Some(release) = world.release(&marking.release) else {
@@ -79,7 +79,7 @@ pub fn of_marking(world: &World, marking: &Marking) -> Option<String> {
     Some(format!("release {name} {word}{}", by.unwrap_or_default()))
 }
 
-/// Describes the objects that gc would now treat in another way than planned; empty if the plan is still
+/// Describes the objects for which gc would now decide differently than in the plan; empty if the plan is still
 /// valid.
 pub fn of_collection(world: &World, gc: &Gc, plan: &Collection, now: Timestamp) -> Vec<String> {
     let asked = Asked {
@@ -90,7 +90,7 @@ pub fn of_collection(world: &World, gc: &Gc, plan: &Collection, now: Timestamp) 
         namespace: plan.namespace.clone(),
     };
     let Ok(again) = gc::plan(world, gc, &asked) else {
-        // The read model is not up to date. The screens show this separately.
+        // Without an up-to-date read model, nothing can be compared. The screens report this on their own.
         return Vec::new();
     };
     let going = |plan: &Collection| -> BTreeSet<Key> {
@@ -112,7 +112,7 @@ pub fn of_collection(world: &World, gc: &Gc, plan: &Collection, now: Timestamp) 
     kept.chain(more).collect()
 }
 
-/// Describes a fact that is no longer true: the difference, and the tool or the user that made it.
+/// Describes a fact that is no longer true: the difference, and the tool or user that caused it.
 pub(super) fn describe(world: &World, fact: &PinFact, change: &Change, now: Timestamp) -> String {
     match fact {
         PinFact::Pin { key, is } => pin(world, change, key, is.as_ref(), now),
@@ -149,7 +149,7 @@ pub(super) fn describe(world: &World, fact: &PinFact, change: &Change, now: Time
     }
 }
 
-/// Describes how the ReleasePin of a change differs from plan time.
+/// Describes how the ReleasePin of a change has changed since plan time.
 fn pin(
     world: &World,
     change: &Change,
@@ -185,7 +185,7 @@ fn pin(
     }
 }
 
-/// Describes how the ReleasePin in the source environment of a promotion differs from plan time.
+/// Describes how the ReleasePin in the source environment of a promotion has changed since plan time.
 fn source(world: &World, key: &Key, release: &str, now: Timestamp) -> String {
     let name = &key.name;
     let Some(pin) = world.pin(key) else {
@@ -210,8 +210,8 @@ fn source(world: &World, key: &Key, release: &str, now: Timestamp) -> String {
     }
 }
 
-/// Describes the hold that ended while the plan was open, if another release than planned is effective
-/// because of that. None if no hold ended.
+/// Describes the hold that ended while the plan was open, if its end makes another release effective than planned.
+/// None if no hold ended.
 pub(super) fn ended(world: &World, fact: &PinFact, now: Timestamp) -> Option<String> {
     let PinFact::Effective {
         key,
@@ -241,7 +241,8 @@ pub(super) fn ended(world: &World, fact: &PinFact, now: Timestamp) -> Option<Str
     }
 }
 
-/// Returns the user who made the newest change of a ReleasePin, as the end of a sentence: ` by ana`.
+/// Returns the user who made the newest change of a ReleasePin, as the end of a sentence: ` by ana`. Empty if the
+/// server recorded no user.
 fn by(pin: &Pin) -> String {
     let by = pin.changed_by.as_deref();
     by.map(|by| format!(" by {by}")).unwrap_or_default()
@@ -325,8 +326,8 @@ fn pipeline(world: &World, namespace: &str) -> String {
     }
 }
 
-/// Returns the tool that wrote the spec of an object last, and the time, as the end of a sentence. The server
-/// records users only for ReleasePins.
+/// Returns the tool that wrote the spec of an object last, and the time, as the end of a sentence. It names a tool,
+/// because the server records users only for ReleasePins.
 fn with_tool(metadata: &ObjectMeta) -> String {
     let managers = metadata.managed_fields.iter().flatten();
     let of_spec = managers.filter(|manager| {

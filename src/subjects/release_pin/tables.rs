@@ -15,13 +15,13 @@ use crate::engine::world::{Event, Key, Source, Table, World};
 
 impl Source {
     pub const RELEASE_PINS: Self = Self("ReleasePins");
-    /// The releases; only their metadata is watched.
+    /// The watched kind Release. Only the metadata is watched.
     pub const RELEASES: Self = Self("releases");
-    /// The ComponentEnvSnapshots; only their metadata is watched.
+    /// The watched kind ComponentEnvSnapshot. Only the metadata is watched.
     pub const SNAPSHOTS: Self = Self("snapshots");
 }
 
-/// The kinds that planners of ReleasePin changes and marks read.
+/// The kinds that must be up to date to plan a change of ReleasePins or a mark.
 pub const READ_BY_CHANGES: [Source; 4] = [
     Source::RELEASE_PINS,
     Source::RELEASES,
@@ -29,7 +29,7 @@ pub const READ_BY_CHANGES: [Source; 4] = [
     Source::PIPELINES,
 ];
 
-/// The kinds that the planner of gc reads.
+/// The kinds that must be up to date to plan gc.
 pub const READ_BY_GC: [Source; 5] = [
     Source::RELEASE_PINS,
     Source::RELEASES,
@@ -38,8 +38,8 @@ pub const READ_BY_GC: [Source; 5] = [
     Source::PIPELINES,
 ];
 
-/// Returns the watches that fill the tables. Releases and snapshots are large, so only their metadata is
-/// watched; it has all values of the rows.
+/// Returns the watches that fill the tables. Releases and snapshots are large, so only their metadata is watched,
+/// which contains all values for the rows.
 pub fn watches() -> [Watch; 3] {
     [
         Watch::new(Source::RELEASE_PINS, World::pins).of_row(World::component_of),
@@ -48,32 +48,32 @@ pub fn watches() -> [Watch; 3] {
     ]
 }
 
-/// The rows of the three kinds, with indexes.
+/// The rows of ReleasePins, releases and snapshots, with indexes for lookups.
 #[derive(Default)]
 pub(super) struct Tables {
     pub(super) pins: Table<Pin>,
     pub(super) releases: Table<ReleaseRow>,
     pub(super) snapshots: Table<SnapshotRow>,
     pub(super) components: HashMap<Key, OfComponent>,
-    /// The releases without a component label.
+    /// The keys of the releases without a component label.
     pub(super) unowned: BTreeSet<Key>,
-    /// For each release, the ReleasePins that name it. The release need not exist.
+    /// For each release, the names of the ReleasePins that name it. The release itself may not exist.
     pub(super) named_by: HashMap<Key, BTreeSet<Arc<str>>>,
 }
 
-/// The index of one component.
+/// The ReleasePins, releases and snapshots of one component.
 #[derive(Default)]
 pub(super) struct OfComponent {
-    /// The ReleasePins of the component: environment to name.
+    /// For each environment, the name of the component's ReleasePin.
     pub(super) pins: BTreeMap<Arc<str>, Arc<str>>,
-    /// The releases of the component, newest first. Releases with the same creation time are sorted by name,
-    /// the last name first.
+    /// The releases of the component, newest first. Releases with the same creation time are in reverse order of
+    /// their names.
     pub(super) releases: BTreeSet<Place>,
-    /// The snapshots of the component: environment to snapshots, newest first.
+    /// For each environment, the snapshots of the component, newest first.
     pub(super) snapshots: BTreeMap<Arc<str>, BTreeSet<Place>>,
 }
 
-/// A sort key that puts the newest object first.
+/// A sort key of creation time and name, which puts the newest object first.
 type Place = Reverse<(Timestamp, Arc<str>)>;
 
 static EMPTY: LazyLock<Tables> = LazyLock::new(Tables::default);
@@ -83,7 +83,7 @@ impl World {
         self.table().unwrap_or(&EMPTY)
     }
 
-    /// Applies a watch event to the ReleasePins.
+    /// Updates the rows of ReleasePins by a watch event.
     pub fn pins(&mut self, event: Event<ReleasePin>) {
         match event {
             Event::Listing => self.table_mut::<Tables>().pins.start_list(),
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// Applies a watch event to the releases.
+    /// Updates the rows of releases by a watch event.
     pub fn releases(&mut self, event: Event<PartialObjectMeta<Release>>) {
         match event {
             Event::Listing => self.table_mut::<Tables>().releases.start_list(),
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// Applies a watch event to the snapshots.
+    /// Updates the rows of snapshots by a watch event.
     pub fn snapshots(&mut self, event: Event<PartialObjectMeta<ComponentEnvSnapshot>>) {
         match event {
             Event::Listing => self.table_mut::<Tables>().snapshots.start_list(),
@@ -158,8 +158,8 @@ impl World {
         self.name(&snapshot.namespace().unwrap_or_default());
         let key = self.key(snapshot);
         self.table_mut::<Tables>().remove_snapshot(&key);
-        // The controller writes both labels on every snapshot. A snapshot without one of them was not created
-        // by the controller, so it is ignored.
+        // The controller writes both labels on every snapshot. If one is missing, the controller did not create the
+        // snapshot, so it gets no row.
         let label = |name| snapshot.labels().get(name);
         let (Some(component), Some(environment)) =
             (label(labels::COMPONENT), label(labels::ENVIRONMENT))
@@ -211,7 +211,7 @@ impl Tables {
         };
         let component = key.beside(&old.component);
         if let Some(of_component) = self.components.get_mut(&component) {
-            // Another ReleasePin may have the same component and environment; then its entry stays.
+            // Another ReleasePin may have the same component and environment; the index must keep that one.
             if of_component.pins.get(&old.environment) == Some(&key.name) {
                 of_component.pins.remove(&old.environment);
             }
@@ -221,7 +221,7 @@ impl Tables {
         }
     }
 
-    /// Removes a ReleasePin from the index of the releases that it names.
+    /// Removes a ReleasePin from the index `named_by`.
     fn unname_releases(&mut self, key: &Key) {
         let Some(old) = self.pins.get(key) else {
             return;
@@ -262,7 +262,7 @@ impl Tables {
         self.releases.remove(key);
     }
 
-    /// Removes a release from the indexes.
+    /// Removes a release from all indexes.
     fn unlink_release(&mut self, key: &Key) {
         let Some(old) = self.releases.get(key) else {
             return;

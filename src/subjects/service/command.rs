@@ -1,6 +1,6 @@
 //! The commands that users give, and their plans: changes of subjects, marks on releases, gc.
 //!
-//! For each command there is a command line that does the same.
+//! The terminal UI can show each command as a command line that does the same.
 
 use super::named;
 use crate::api::openchoreo::release::Verdict;
@@ -29,8 +29,8 @@ pub enum Command {
     Collect(Gc),
 }
 
-/// Returns the `--environment` flag of a subject. If the name contains the kind, such as `deploy/web`,
-/// returns no flag: the namespace of the target selects this subject.
+/// Returns the `--environment` flag that selects a subject. Returns no flag for a name such as `deploy/web`, because
+/// the namespace of the target selects this subject.
 fn place<'a>(name: &str, environment: &'a str) -> Vec<&'a str> {
     match name.contains('/') {
         true => Vec::new(),
@@ -49,18 +49,19 @@ pub enum PlannedCommand {
 }
 
 impl Command {
-    /// Returns the watched kinds that the planner of this command needs.
+    /// Returns the watched kinds that must be up to date to plan this command.
     pub fn reads(&self) -> &'static [Source] {
         match self {
-            // A request on subjects that are named with their kind is planned from the server, not
-            // from the read model.
+            // A request on a subject such as `deploy/web` is planned from the server and not from the read model, so
+            // it needs no watch.
             Self::Change(request) if named::is_named(request) => &[],
             Self::Change(_) | Self::Mark(_) => &READ_BY_CHANGES,
             Self::Collect(_) => &READ_BY_GC,
         }
     }
 
-    /// Returns how bowline talks to the git remote of a repository before it plans the command.
+    /// Returns whether bowline fetches from the git remote of a repository before it plans the command. An urgent
+    /// command does not wait for the remote.
     pub fn before_plan(&self) -> BeforePlan {
         match self {
             Self::Change(request) if request.is_urgent() => BeforePlan::NameRemote,
@@ -68,7 +69,8 @@ impl Command {
         }
     }
 
-    /// Returns the component and the environment; None for a command on several ReleasePins or on releases.
+    /// Returns the component and the environment of the command; None for a command on several ReleasePins or on
+    /// releases.
     pub fn place(&self) -> Option<(&str, &str)> {
         match self {
             Self::Change(request) => request.place(),
@@ -76,7 +78,7 @@ impl Command {
         }
     }
 
-    /// Returns whether the command names a subject with its kind, such as `deploy/web`.
+    /// Returns whether the command names a subject together with its kind, such as `deploy/web`.
     pub fn is_named(&self) -> bool {
         matches!(self, Self::Change(request) if named::is_named(request))
     }
@@ -101,7 +103,7 @@ impl Command {
         }
     }
 
-    /// Returns the objects of the command as text for the user, such as `cart to staging`.
+    /// Returns what the command acts on, as text for the user, such as `cart to staging`.
     pub fn subject(&self) -> String {
         match self {
             Self::Change(ActionRequest::Promote(promote)) => {
@@ -142,7 +144,7 @@ impl Command {
         }
     }
 
-    /// Returns the objects of the command as a short text for a narrow screen.
+    /// Returns what the command acts on, as a short text for a narrow screen.
     pub fn short_subject(&self) -> String {
         match self {
             Self::Change(ActionRequest::Promote(promote)) => match promote.components.as_slice() {
@@ -156,15 +158,15 @@ impl Command {
         }
     }
 
-    /// Returns the command lines for the same command on a target, joined with `&&`, so that the user can
-    /// paste them into a shell.
+    /// Returns command lines that do the same as this command, with the flags of the target. They are joined with
+    /// `&&`, so that the user can paste them into a shell.
     pub fn aimed(&self, reason: Option<&str>, address: &Address) -> String {
         let lines = self.command_lines(reason);
         let lines: Vec<String> = lines.iter().map(|line| address.bowline(line)).collect();
         lines.join(" && ")
     }
 
-    /// Returns the command lines for the same command, without the flags that select the target.
+    /// Returns command lines that do the same as this command, without the flags that select the target.
     pub fn command_lines(&self, reason: Option<&str>) -> Vec<String> {
         let requests = match self {
             Self::Change(ActionRequest::Set(requests)) => requests.iter(),
@@ -272,7 +274,7 @@ impl Command {
             }
         }
         if let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) {
-            // `--reason TEXT` does not accept a text that begins with a dash.
+            // The form `--reason TEXT` does not accept a text that begins with a dash, so such a text needs `=`.
             match reason.starts_with('-') {
                 true => add(&[&format!("--reason={reason}")]),
                 false => add(&["--reason", reason]),
@@ -291,8 +293,8 @@ impl PlannedCommand {
         }
     }
 
-    /// Returns the confirmation that the plan needs. `protected` is the name of the protected context, if the
-    /// connection refuses writes to it.
+    /// Returns the confirmation that the plan needs. `protected` is the name of the target's context if the context
+    /// is protected.
     pub fn confirmation(&self, world: &World, protected: Option<&str>) -> Confirmation {
         let mut confirmation = match self {
             Self::Changes(action_plan) => Confirmation::of_plan(&action_plan.plan, world),
@@ -305,7 +307,7 @@ impl PlannedCommand {
         confirmation
     }
 
-    /// Returns a refusal if an environment requires a reason and the plan has none. Front ends show such a
+    /// Returns a refusal if an environment requires a reason and the plan has none. Front ends still show such a
     /// plan, but cannot apply it.
     pub fn lacks_reason(&self) -> Option<Refusal> {
         match self {
@@ -343,7 +345,7 @@ impl PlannedCommand {
         }
     }
 
-    /// Returns kubectl commands that are similar to the plan, for the command log.
+    /// Returns kubectl commands that do nearly the same as the plan. The command log shows them to explain the plan.
     pub fn kubectl(&self) -> Vec<String> {
         match self {
             Self::Changes(action_plan) => {

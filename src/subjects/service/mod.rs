@@ -1,8 +1,7 @@
 //! The steps from a command to its result, which both front ends share.
 //!
-//! A front end builds a [`Command`] from the input of the user, shows its [`PlannedCommand`], asks for the
-//! confirmation that the plan needs, and applies the plan as [`Confirmed`]. This module does not ask the user
-//! or print.
+//! A front end builds a [`Command`] from the input of the user and shows its [`PlannedCommand`]. After the user has
+//! confirmed, it passes the plan to this module as [`Confirmed`]. This module does not ask the user or print.
 
 mod command;
 mod named;
@@ -32,7 +31,7 @@ use crate::engine::world::feed::Feed;
 use crate::gitops::propose::{Commits, Committed, NotCommitted, Proposal};
 use crate::resolve::git::Git;
 
-/// How long gc waits after the deletion of a release to see whether a ReleasePin names it. If so, gc creates
+/// How long gc waits after it deletes a release, to see whether a new ReleasePin names the release. If so, gc creates
 /// the release again.
 const REMEMBERS: Duration = Duration::from_secs(1);
 
@@ -41,24 +40,23 @@ pub struct Service<'a> {
     pub connection: &'a Connection,
     /// The read model of the namespace, filled by watches.
     pub feed: &'a Feed,
-    /// The reader of git references in releases.
+    /// The reader that resolves the git references in releases.
     pub git: &'a Git,
 }
 
-/// A plan that the user has confirmed, in the form that the front end showed.
+/// A plan that the user has confirmed, exactly as the front end showed it.
 #[derive(Clone, Debug)]
 pub struct Confirmed {
     pub planned: Box<PlannedCommand>,
     /// The files that the commit changes; None if the target is no repository.
     pub files: Option<Arc<Proposal>>,
-    /// Whether the user answered on a terminal. On a protected context, only such an answer allows the
-    /// writes.
+    /// Whether the user answered on a terminal. Otherwise a flag confirmed, which allows no writes on a protected
+    /// context.
     answered: bool,
 }
 
 impl Confirmed {
-    /// Combines a plan with the answer of the user. A reason that the user typed becomes the reason of the
-    /// plan.
+    /// Combines a plan with the answer of the user. If the user typed a reason, it becomes the reason of the plan.
     pub fn new(
         mut planned: Box<PlannedCommand>,
         files: Option<Arc<Proposal>>,
@@ -75,33 +73,33 @@ impl Confirmed {
     }
 }
 
-/// The result of a plan that bowline applied.
+/// The result of applying a plan.
 #[derive(Debug)]
 pub enum Outcome {
-    /// A plan of changes was applied.
+    /// bowline applied a plan of changes.
     Changed {
-        /// The name of the new release that the plan created first; None if the plan needed none.
+        /// The name of the new release that bowline created first; None if the plan needed none.
         created: Option<String>,
-        /// The results, in the order of the changes.
+        /// The result of each change, in the order of the plan.
         results: Vec<Result<Applied, ApplyError>>,
     },
-    /// A plan of a mark was applied.
+    /// bowline applied the plan of a mark. Contains the result.
     Marked(Result<Marked, MarkError>),
-    /// A plan of gc was applied.
+    /// bowline applied a gc plan.
     Collected {
-        /// The objects of the plan, each with its result.
+        /// The objects of the gc plan that were processed, each with its result.
         results: Vec<(Candidate, Collected)>,
-        /// The error that stopped gc early, if there was one.
+        /// The error that stopped gc before its end; Ok if gc reached its end.
         ended: Result<(), CollectError>,
     },
-    /// The plan was written as a commit.
+    /// bowline wrote the plan as a commit in the repository.
     Committed(Box<Committed>),
 }
 
-/// The reason why bowline applied nothing.
+/// The reason why bowline did not apply a plan.
 #[derive(Debug, thiserror::Error)]
 pub enum NotApplied {
-    /// The plan was refused, or the new release that it needs could not be created.
+    /// A rule refused the plan, or the new release that the plan needs could not be created.
     #[error(transparent)]
     NotPlanned(#[from] NotPlanned),
     /// The repository refused the commit.
@@ -157,8 +155,8 @@ impl Service<'_> {
         })
     }
 
-    /// Returns the files that the plan changes, after a check that they can be committed now; None if the
-    /// target is no repository.
+    /// Returns the files that the plan changes, and checks that they can be committed now. None if the target is no
+    /// repository.
     pub async fn files(&self, planned: &PlannedCommand) -> Result<Option<Proposal>, NotCommitted> {
         let proposal = self.proposal(planned)?;
         if let (Some(proposal), Some(commits)) = (&proposal, Commits::of(self.connection)) {
@@ -167,7 +165,8 @@ impl Service<'_> {
         Ok(proposal)
     }
 
-    /// Returns the files like [`Service::files`], but without the check: for a dry run.
+    /// Returns the files that the plan changes, without a check whether they can be committed. For a dry run. None if
+    /// the target is no repository.
     pub fn proposal(&self, planned: &PlannedCommand) -> Result<Option<Proposal>, NotCommitted> {
         let Some(repository) = &self.connection.repository else {
             return Ok(None);
@@ -185,7 +184,7 @@ impl Service<'_> {
         })
     }
 
-    /// Renders the manifests of each change, see [`Planner::show`].
+    /// Renders the manifests of each change and returns the diffs; see [`Planner::show`].
     pub async fn show(
         &self,
         action_plan: &mut ActionPlan,
@@ -197,7 +196,8 @@ impl Service<'_> {
         }
     }
 
-    /// Renders like [`Service::show`], but also fetches the git references of the plan: for a dry run.
+    /// Renders the diffs like [`Service::show`], but also fetches the git references. For a dry run, which may be
+    /// slow.
     pub async fn show_fetched(
         &self,
         action_plan: &mut ActionPlan,
@@ -206,9 +206,8 @@ impl Service<'_> {
         self.planner().show_fetched(action_plan, options).await
     }
 
-    /// Applies a confirmed plan. `user` is the user name that the server knows. After `abort` is set, starts
-    /// no further change and no further deletion. Adds the created release and the committed files to
-    /// `confirmed`.
+    /// Applies a confirmed plan. `user` is the user name that the server knows. After `abort` is set, no further
+    /// change or deletion is started. The created release and the committed files are added to `confirmed`.
     pub async fn apply(
         &self,
         confirmed: &mut Confirmed,
@@ -216,7 +215,8 @@ impl Service<'_> {
         clock: Clock<'_>,
         abort: &AtomicBool,
     ) -> Result<Outcome, NotApplied> {
-        // On a protected context, this copy of the connection allows the writes of the plan.
+        // The connection refuses writes to a protected context. So the writes of this confirmed plan use a copy that
+        // allows them.
         let connection = match confirmed.answered {
             true => self.connection.for_confirmed_plan(),
             false => self.connection.clone(),

@@ -1,5 +1,5 @@
-//! Plans commands on subjects that users name with their kind, such as `deploy/web`. The plan comes from the
-//! functions of that kind.
+//! Plans commands on subjects that users name together with the kind, such as `deploy/web`. The folder of that kind
+//! has the planner.
 
 use futures::future::try_join_all;
 
@@ -24,8 +24,7 @@ fn names_kind(name: &str) -> bool {
     named("", name).is_some()
 }
 
-/// Plans a request on subjects whose names contain the kind, each subject with the functions of its
-/// kind.
+/// Plans a request on subjects such as `deploy/web`. The planner of each subject's kind makes the plan.
 pub async fn plan(
     connection: &Connection,
     request: &ActionRequest,
@@ -65,8 +64,8 @@ pub async fn plan(
     Ok(action_plan)
 }
 
-/// Translates a request on one subject to a command, and returns the command with the functions of
-/// the kind.
+/// Converts a request on one subject to a command of the engine. Also returns the functions that plan commands on
+/// this kind.
 fn command(
     request: &ActionRequest,
     asked: &Asked,

@@ -73,8 +73,8 @@ fn collected(keep: usize) -> PlannedCommand {
 #[test]
 fn every_kind_of_plan_has_its_confirmation() {
     let production = "a change of the production environment production";
-    // The columns: the plan; the words to type; the words to type on a protected context; the risk; whether
-    // the plan lacks a reason.
+    // The columns: the plan; the words to type; the words to type on a protected context; the risk; whether the plan
+    // lacks a required reason.
     for (planned, wanted, protected, risk, lacks) in [
         (pinned("development"), "", "prod-eu", None, false),
         (pinned("staging"), "", "prod-eu", None, false),
@@ -153,7 +153,7 @@ fn a_typed_reason_becomes_the_reason_of_the_plan() {
         assert_eq!(reason(&confirmed).as_deref(), Some("errors up"), "{typed}");
         assert!(confirmed.planned.lacks_reason().is_none());
     }
-    // If the user types no reason, the plan keeps the reason of the command line.
+    // The user types no reason, so the plan keeps the reason from the command line.
     let planned = marked("v2", Verdict::Bad, Some("leaks"));
     let accepted = Accepted {
         reason: None,

@@ -1,36 +1,37 @@
-//! The revisions of a workload that a rollback or an undo replaced. An annotation of the workload lists them,
-//! so that the next rollback without a target skips them.
+//! The abandoned revisions of a workload: those that a rollback or an undo replaced. An annotation of the workload
+//! lists them, so that the next rollback to the last good revision skips them.
 //!
-//! The annotation of the last operation is not enough, because the next action overwrites it.
+//! The operation annotation does not contain enough for this, because each action overwrites it.
 
 use std::collections::BTreeMap;
 
 use crate::api::labels;
 
-/// The largest number of entries. The entries with the lowest revisions are dropped.
+/// The largest number of abandoned revisions in the annotation. If there are more, the revisions with the lowest
+/// numbers are dropped.
 const MOST: usize = 20;
 
-/// The abandoned revisions: the hash of the template, and the revision number.
+/// The abandoned revisions of a workload, by the hash of the pod template. The value is the number of the revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abandoned(BTreeMap<String, i64>);
 
 impl Abandoned {
-    /// Reads the annotation of a workload. Empty if it does not exist or cannot be parsed.
+    /// Reads the abandoned revisions from the annotations of a workload. Empty if the annotation does not exist or
+    /// cannot be parsed.
     pub fn of(annotations: &BTreeMap<String, String>) -> Self {
         let text = annotations.get(labels::ABANDONED);
         let read = text.and_then(|text| serde_json::from_str(text).ok());
         Self(read.unwrap_or_default())
     }
 
-    /// Returns whether a revision is abandoned. If the same template was published again, it has a higher
-    /// number and is not abandoned.
+    /// Returns whether a revision is abandoned. If its template was published again later, the new revision has a
+    /// higher number, so it is not abandoned.
     pub fn has(&self, hash: &str, number: i64) -> bool {
         self.0.get(hash).is_some_and(|at| number <= *at)
     }
 
-    /// Returns the value of the annotation after a rollback to the revision `(hash, number)`. `newer` has the
-    /// hash and the number of each revision after that one. A rollback to an abandoned revision abandons
-    /// nothing.
+    /// Returns the new value of the annotation after a rollback to the revision `(hash, number)`. `newer` are the
+    /// revisions after that one, which become abandoned. A rollback to an abandoned revision abandons nothing.
     pub fn after_return_to<'a>(
         &self,
         (hash, number): (&str, i64),
@@ -65,7 +66,7 @@ mod tests {
         let newer = [("b", 2), ("c", 3)];
         let back = of(Abandoned::default().after_return_to(("a", 1), newer.into_iter()));
         assert!(back.has("b", 2) && back.has("c", 3) && !back.has("a", 4));
-        // Revision 5 has template b again, which somebody published again.
+        // Somebody published template b again as revision 5, so it is not abandoned.
         assert!(!back.has("b", 5));
         let forward = of(back.after_return_to(("c", 3), [("a", 4)].into_iter()));
         assert!(!forward.has("c", 3) && !forward.has("a", 4) && forward.has("b", 2));

@@ -1,8 +1,8 @@
 //! The actions on a workload: rollback, pin, unpin, undo, mark. Reads the workload and its revisions from the
 //! server, then plans with pure functions.
 //!
-//! Every plan depends on the pod template and, for a Deployment, on `paused`. It does not depend on the
-//! replicas, because an autoscaler may change them at any time.
+//! Every plan depends on the pod template and, for a Deployment, on `paused`. It does not depend on the number of
+//! replicas, because an autoscaler may change that number at any time.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::DynamicObject;
@@ -150,8 +150,8 @@ impl<'a> Planner<'a> {
         Ok(self.planned(Action::Rollback, Some(target), restored, holds, workload))
     }
 
-    /// Returns the revision that a rollback restores by default: the newest older revision with another
-    /// template that is not marked bad and that no rollback or undo of bowline replaced.
+    /// Returns the revision that a rollback restores by default. It is the newest older revision that has another
+    /// template, is not marked bad and is not abandoned.
     fn last_good(&mut self) -> Result<&'a Stored, SubjectError> {
         let workload = self.workload;
         let current = template::hash(&workload.template());
@@ -285,7 +285,8 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Plans to set the template of a revision. Also resumes a paused Deployment.
+    /// Plans to restore the pod template of a revision. If the Deployment is paused, also resumes it, so that the
+    /// rollout starts.
     fn restore(&mut self, target: &Stored) -> Result<(), SubjectError> {
         self.not_bad(target)?;
         if template::hash(&self.workload.template()) == template::hash(&target.template) {
@@ -348,7 +349,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Returns the id of the hold that paused the Deployment; None if no hold paused it.
+    /// Returns the id of the hold that paused the Deployment; None if the Deployment is not paused by a hold.
     fn frozen_by(&self) -> Option<&'a String> {
         self.workload
             .object
@@ -389,7 +390,7 @@ impl<'a> Planner<'a> {
         Ok(self.planned(Action::Pin, None, None, holds, self.workload))
     }
 
-    /// Plans to pause a Deployment. Refuses if its rollout is not complete.
+    /// Plans to pause a Deployment together with a hold. Refuses if its rollout is not complete.
     fn freeze(&mut self, name: &str) -> Result<(), SubjectError> {
         if self.subject.kind.name != DEPLOYMENT_KIND {
             return Err(SubjectError::Refused {
@@ -580,7 +581,8 @@ fn removed(path: &[&str]) -> Field {
     }
 }
 
-/// Returns the parts of a workload that a change can touch, before and after the change, for a diff.
+/// Returns the parts of a workload that a change can write, first before and then after the change. A diff compares
+/// them.
 fn shown(subject: &SubjectRef, object: &DynamicObject, change: &Change) -> [Value; 2] {
     let mut before = manifest(
         subject,

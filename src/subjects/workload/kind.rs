@@ -17,7 +17,7 @@ use crate::engine::rights::Right;
 use crate::engine::subject::command::Actions;
 use crate::engine::subject::{Capability, HoldsIn, Kind, Numbering, field};
 
-/// Deployments.
+/// The apps/v1 Deployment as a kind of subject.
 pub static DEPLOYMENT: Kind = Kind {
     numbering: numbering(&[TEMPLATE, PAUSED]),
     ..workload(
@@ -31,7 +31,7 @@ pub static DEPLOYMENT: Kind = Kind {
     )
 };
 
-/// The apps/v1 StatefulSet.
+/// The apps/v1 StatefulSet as a kind of subject.
 pub static STATEFUL_SET: Kind = workload(
     "StatefulSet",
     &["sts", "statefulset"],
@@ -42,7 +42,7 @@ pub static STATEFUL_SET: Kind = workload(
     ],
 );
 
-/// The apps/v1 DaemonSet.
+/// The apps/v1 DaemonSet as a kind of subject.
 pub static DAEMON_SET: Kind = workload(
     "DaemonSet",
     &["ds", "daemonset"],

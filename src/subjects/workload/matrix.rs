@@ -1,4 +1,4 @@
-//! The cells of workloads in the matrix: one row per kind and name, one column per environment or namespace.
+//! The cells of workloads in the matrix. A row is a kind and a name; a column is an environment or a namespace.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::engine::world::{Key, World};
 use crate::subjects::release_pin::matrix::{Cell, Columns, Good, Health, Progress};
 use crate::subjects::release_pin::rollout::Rollout;
 
-/// Returns the column of a namespace: the Environment that names the namespace, or else the namespace itself.
+/// Returns the column that shows the workloads of a namespace: the Environment that names the namespace, or else the
+/// namespace itself.
 pub fn column<'w>(world: &'w World, namespace: &'w Arc<str>) -> &'w str {
     let mut environments = world.environments_naming(namespace);
     environments.next().unwrap_or(namespace)
@@ -60,8 +61,8 @@ pub fn cell<'w>(
     })
 }
 
-/// Returns the time since which a workload has its template; None if this time is unknown. It is unknown if
-/// an old revision was published again, because the revision keeps its first creation time.
+/// Returns the time since which a workload has its pod template. None if this time is unknown: an old revision that
+/// is published again keeps its first creation time.
 fn since(world: &World, row: &Row) -> Option<Timestamp> {
     let current = current(world, row)?.created;
     let mut all = world.workload_revisions(row);
@@ -69,14 +70,14 @@ fn since(world: &World, row: &Row) -> Option<Timestamp> {
         .then_some(current)
 }
 
-/// Returns the newest stored revision with the template of the workload.
+/// Returns the newest stored revision that has the workload's current template; None if it is not stored yet.
 pub fn current<'w>(world: &'w World, row: &Row) -> Option<&'w Revision> {
     let mut newest = world.workload_revisions(row).rev();
     newest.find(|revision| revision.hash == row.hash)
 }
 
-/// Returns the revision that a rollback restores: the newest older revision with another template that is
-/// neither marked bad nor abandoned.
+/// Returns the revision that a rollback restores by default; None if there is none. It is the newest older revision
+/// that has another template and is neither marked bad nor abandoned.
 pub fn good<'w>(world: &'w World, row: &Row) -> Option<&'w Revision> {
     let newest = current(world, row).map_or(i64::MAX, |current| current.number);
     let mut older = world.workload_revisions(row).rev();
@@ -88,7 +89,8 @@ pub fn good<'w>(world: &'w World, row: &Row) -> Option<&'w Revision> {
     })
 }
 
-/// Returns the progress of a change by bowline. `changes` is the revision number of that change.
+/// Returns the progress of a change that bowline made. `changes` is the number of that change in the annotation that
+/// numbers bowline's changes.
 pub fn rollout(row: &Row, changes: i64) -> Rollout {
     if row.changes < changes {
         return Rollout::Unseen;

@@ -1,8 +1,8 @@
-//! Workloads: the Deployments, StatefulSets and DaemonSets of any cluster. bowline need not be installed on
-//! the cluster.
+//! Workloads: the Deployments, StatefulSets and DaemonSets of any cluster. bowline need not be installed on the
+//! cluster.
 //!
-//! The revisions of a workload are its ReplicaSets or ControllerRevisions. A rollback publishes an old pod
-//! template as a new revision and keeps the replicas. A hold is an annotation of the workload.
+//! The revisions of a workload are its ReplicaSets or ControllerRevisions. A rollback publishes an old pod template
+//! as a new revision, and does not change the number of replicas. A hold is stored in an annotation of the workload.
 
 mod abandoned;
 pub mod actions;

@@ -1,8 +1,8 @@
-//! Reads the revisions of a workload: its ReplicaSets, or its ControllerRevisions.
+//! Reads the revisions of a workload from its ReplicaSets or ControllerRevisions.
 //!
-//! The controllers of Kubernetes copy the annotations of a workload to its newest revision. So the revision
-//! has the operation annotation of bowline, which says who published it and why, even on a cluster without
-//! AuditEntries.
+//! The controllers of Kubernetes copy the annotations of a workload to its newest revision. So each revision that
+//! bowline published has bowline's operation annotation, which says who published it and why, even on a cluster
+//! without AuditEntries.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ use crate::engine::subject::command::{Content, SubjectError};
 use crate::engine::subject::{Kind, SubjectRef, field};
 use crate::text;
 
-/// The annotation with the revision number, on a ReplicaSet and on its Deployment.
+/// The annotation that contains the revision number. Both a ReplicaSet and its Deployment have it.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The annotation in which kubectl stores the reason of a change.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 
-/// A revision of a workload that the server stores as an object.
+/// A revision of a workload, stored on the server as a ReplicaSet or a ControllerRevision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     pub number: i64,
@@ -45,7 +45,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Returns the content of the revision, as plans and audit entries name it.
+    /// Returns the content of the revision in the form that plans and audit entries contain.
     pub fn content(&self) -> ContentRef {
         ContentRef {
             name: format!("rev {} {}", self.number, template::images(&self.template)),
@@ -54,7 +54,8 @@ impl Stored {
         }
     }
 
-    /// Returns the bad mark of the revision as text, with its note; None if the revision is not marked bad.
+    /// Returns the text of the revision's bad mark, with the note of its author; None if the revision is not marked
+    /// bad.
     pub fn bad(&self) -> Option<String> {
         let mark = self.object.annotations().get(labels::MARK)?;
         if self.verdict() != Some(Verdict::Bad) {
@@ -84,11 +85,11 @@ pub(super) fn verdict(annotations: &BTreeMap<String, String>, hash: &str) -> Opt
 
 /// A workload with its stored revisions.
 pub struct Workload {
-    /// The Kubernetes kind, such as `Deployment`.
+    /// The Kubernetes kind of the workload, such as `Deployment`.
     pub kind: &'static str,
     /// The workload, as the server returned it.
     pub object: DynamicObject,
-    /// The stored revisions, oldest first.
+    /// The stored revisions of the workload, oldest first.
     pub stored: Vec<Stored>,
 }
 
@@ -126,7 +127,7 @@ impl Workload {
         })
     }
 
-    /// Returns the pod template of the workload.
+    /// Returns the current pod template of the workload.
     pub fn template(&self) -> Value {
         field(&self.object, TEMPLATE).unwrap_or_default()
     }
@@ -144,7 +145,7 @@ impl Workload {
         newest.find(|stored| template::hash(&stored.template) == hash)
     }
 
-    /// Returns the content of the workload, as plans and audit entries name it.
+    /// Returns the content of the workload in the form that plans and audit entries contain.
     pub fn content(&self) -> ContentRef {
         let template = self.template();
         self.current().map_or_else(
@@ -202,15 +203,15 @@ pub async fn read(
     })
 }
 
-/// Converts stored revisions to the revisions that all subjects share.
+/// Converts the stored revisions of a workload to the form that all kinds of subjects share.
 fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
     let current = workload.current().map(|current| current.number);
     let before = std::iter::once(None).chain(workload.stored.iter().map(Some));
     let rows = workload.stored.iter().zip(before).map(|(stored, before)| {
         let is_current = Some(stored.number) == current;
         let verdict = is_current.then(|| workload.health());
-        // If an old revision of a StatefulSet or a DaemonSet becomes the newest again, Kubernetes does not
-        // update its annotations. So the annotations of the workload are read too.
+        // If an old revision of a StatefulSet or DaemonSet becomes current again, Kubernetes does not update its
+        // annotations. So the annotations of the workload are used too.
         let on_workload = is_current
             .then(|| published(stored, &workload.object))
             .flatten();
@@ -240,7 +241,7 @@ fn revisions(subject: &SubjectRef, workload: &Workload) -> Revisions<Content> {
         })
     });
     let mut rows: Vec<Row<Content>> = rows.collect();
-    // If another program published an old revision again, the time of that change is unknown.
+    // If another program made an old revision current again, the time of that change is not recorded.
     let mut newest = None;
     for row in &mut rows {
         if let Row::Known(revision) = row {
@@ -268,15 +269,15 @@ fn label(stored: &Stored, before: Option<&Stored>) -> String {
     }
 }
 
-/// Returns the time at which a revision was published. If a revision is published again, its object stays the
-/// same; only the operation annotation has the new time.
+/// Returns the time at which a revision was published. An old revision that is published again keeps its object, so
+/// only the operation has the new time.
 fn created(stored: &Stored, operation: Option<&Operation>) -> Option<Timestamp> {
     let recorded = operation.map(|operation| operation.at.0);
     recorded.or_else(|| Some(stored.object.creation_timestamp()?.0))
 }
 
-/// Returns the operation by which bowline published a revision, from the annotations of `object`; None if
-/// another program published it.
+/// Returns the operation by which bowline published a revision, from the annotations of `object`. None if another
+/// program published the revision.
 fn published(stored: &Stored, object: &DynamicObject) -> Option<Operation> {
     let hash = template::hash(&stored.template);
     let annotations = object.annotations();
@@ -314,7 +315,7 @@ fn cause(stored: &Stored, operation: Option<Operation>) -> Option<Cause> {
     })
 }
 
-/// Returns a manifest of the workload with a template, for a diff.
+/// Returns a manifest of the workload that contains only this template. A diff compares two of them.
 pub(super) fn manifest(subject: &SubjectRef, template: &Value) -> Value {
     let resource = (subject.kind.resource)();
     json!({
@@ -356,7 +357,7 @@ fn is_owned(owner: &DynamicObject, object: &DynamicObject) -> bool {
     owners.any(|one| one.controller == Some(true) && Some(&one.uid) == owner.metadata.uid.as_ref())
 }
 
-/// Returns the label selector of a workload as the parameter of a list request.
+/// Returns the label selector of a workload, in the form for a list request.
 fn selector(object: &DynamicObject) -> String {
     let labels = object
         .data

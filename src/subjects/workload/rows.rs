@@ -31,13 +31,13 @@ impl Source {
     pub const DEPLOYMENTS: Self = Self("Deployments");
     pub const STATEFUL_SETS: Self = Self("StatefulSets");
     pub const DAEMON_SETS: Self = Self("DaemonSets");
-    /// The ReplicaSets, which are the revisions of Deployments.
+    /// The watched kind ReplicaSet. ReplicaSets are the revisions of Deployments.
     pub const REPLICA_SETS: Self = Self("ReplicaSets");
-    /// The ControllerRevisions, which are the revisions of StatefulSets and DaemonSets.
+    /// The watched kind ControllerRevision. ControllerRevisions are the revisions of StatefulSets and DaemonSets.
     pub const CONTROLLER_REVISIONS: Self = Self("ControllerRevisions");
 }
 
-/// The kinds of workloads and the kinds of their revisions.
+/// The watched kinds of workloads, and of their revisions.
 pub const WORKLOADS: [Source; 5] = [
     Source::DEPLOYMENTS,
     Source::STATEFUL_SETS,
@@ -46,8 +46,8 @@ pub const WORKLOADS: [Source; 5] = [
     Source::CONTROLLER_REVISIONS,
 ];
 
-/// Returns the watches for workloads and their revisions. It is no failure if the server does not have one of
-/// these kinds or the user may not read it.
+/// Returns the watches for workloads and their revisions. If the server does not have one of these kinds, or the user
+/// may not read it, this is no failure.
 pub fn watches() -> [Watch; 5] {
     [
         Watch::new(Source::DEPLOYMENTS, |world, event| {
@@ -71,29 +71,29 @@ pub fn watches() -> [Watch; 5] {
     .map(|watch| watch.of_others().of_row(row_of))
 }
 
-/// A workload in the read model.
+/// A row of the read model for a workload.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub kind: &'static Kind,
-    /// The namespace, and the name with the kind, such as `deploy/web`.
+    /// The namespace of the workload, and its name with the kind, such as `deploy/web`.
     pub key: Key,
     pub uid: Box<str>,
-    /// The images of the template, as short text for the user.
+    /// The images of the pod template, as short text for the user.
     pub images: Box<str>,
-    /// The hash of the pod template.
+    /// The hash of the workload's pod template.
     pub hash: Box<str>,
     pub health: Health,
-    /// The reason for the health, as words that follow the name of the workload in a message.
+    /// The reason for the workload's health, as words that follow its name in a message.
     pub why: Box<str>,
-    /// The number of ready pods, and the number of desired pods.
+    /// The number of ready pods and the number of desired pods of the workload.
     pub pods: (u32, u32),
     /// Whether the rollouts of the workload are paused.
     pub paused: bool,
-    /// The holds, with the expired ones.
+    /// All holds of the workload, including the expired ones.
     pub holds: Box<[Hold]>,
-    /// The GitOps tool that owns the workload, if any.
+    /// The GitOps tool that owns the workload; None if no tool owns it.
     pub gitops: Option<GitOps>,
-    /// The revisions that a rollback or an undo replaced.
+    /// The revisions of the workload that a rollback or an undo replaced.
     pub abandoned: Abandoned,
     pub labels: Labels,
     pub created: Timestamp,
@@ -101,14 +101,14 @@ pub struct Row {
     pub changes: i64,
 }
 
-/// A stored revision of a workload in the read model.
+/// A row of the read model for a stored revision of a workload.
 #[derive(Clone, Debug)]
 pub struct Revision {
     pub owner: Box<str>,
     pub number: i64,
-    /// The images of the template, as short text for the user.
+    /// The images of the revision's pod template, as short text for the user.
     pub images: Box<str>,
-    /// The hash of the pod template.
+    /// The hash of the revision's pod template.
     pub hash: Box<str>,
     /// The number and the images of the revision, as the matrix shows them.
     pub label: Box<str>,
@@ -117,7 +117,8 @@ pub struct Revision {
     pub bad: bool,
 }
 
-/// The tables of the read model. The key of a workload has the name with the kind, such as `deploy/web`.
+/// The tables of workloads and their revisions in the read model. The key of a workload contains the name with the
+/// kind, such as `deploy/web`.
 #[derive(Default)]
 struct Tables {
     workloads: HashMap<&'static str, Table<Row>>,
@@ -133,21 +134,22 @@ impl World {
         self.table().unwrap_or(&EMPTY)
     }
 
-    /// Returns the workloads, in no order. Leaves out workloads that bowline's controller renders for a
-    /// component.
+    /// Returns the workloads of the read model. The order is undefined. It leaves out the workloads that bowline's
+    /// controller renders for a component.
     pub fn workloads(&self) -> impl Iterator<Item = &Row> {
         let tables = self.workload_tables().workloads.values();
         tables.flat_map(|table| table.iter().map(|(_, row)| row))
     }
 
-    /// Returns the workload with this key. The name contains the kind, such as `deploy/web`.
+    /// Returns the workload with this key; None if there is none. The name in the key contains the kind, such as
+    /// `deploy/web`.
     pub fn workload(&self, key: &Key) -> Option<&Row> {
         let mut tables = self.workload_tables().workloads.values();
         tables.find_map(|table| table.get(key))
     }
 
-    /// Returns the workload that an object of a watched kind belongs to: the object itself, or the owner of a
-    /// revision.
+    /// Returns the workload that an object belongs to: the object itself, or the workload that owns the revision.
+    /// None if there is none.
     pub fn workload_of(&self, source: Source, key: &Key) -> Option<&Row> {
         let tables = self.workload_tables();
         if let Some(table) = tables.revisions.get(&source) {
@@ -173,7 +175,7 @@ impl World {
     }
 }
 
-/// Returns the name of the matrix row that an object belongs to.
+/// Returns the name of the matrix row that shows an object; None if no row does.
 fn row_of<'w>(world: &'w World, source: Source, key: &Key) -> Option<&'w Arc<str>> {
     world.workload_of(source, key).map(|row| &row.key.name)
 }
@@ -200,8 +202,8 @@ where
         Event::Listing => table(world, kind).start_list(),
         Event::Applied(object) => {
             let key = key(world, &object);
-            // A workload that the controller renders for a component has no row of its own: the matrix shows
-            // it in the row of the component.
+            // A workload that the controller renders for a component gets no row, because the matrix shows it in the
+            // row of the component.
             let is_rendered = object.labels().get(labels::MANAGED_BY).map(String::as_str)
                 == Some(labels::RELEASE_CONTROLLER);
             match is_rendered {
@@ -328,7 +330,7 @@ impl Tables {
         let Some(of_workload) = self.of_workload.get_mut(&old.owner) else {
             return;
         };
-        // A newer object may have the same revision number; then its entry stays.
+        // A newer object may have the same revision number; the index must keep that one.
         if of_workload
             .get(&old.number)
             .is_some_and(|(_, known)| known == key)

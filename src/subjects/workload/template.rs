@@ -1,10 +1,10 @@
-//! Pod templates: their hash, their images as short text, and the form in which revisions store them.
+//! Pod templates of workloads: their hash, their images as short text, and the form in which revisions store them.
 
 use serde_json::{Map, Value};
 
 use crate::api::digest;
 
-/// The kind that has ReplicaSets and can be paused.
+/// The kind Deployment. Unlike the other workloads, it stores revisions as ReplicaSets and can be paused.
 pub(super) const DEPLOYMENT_KIND: &str = "Deployment";
 /// The path of the pod template in a workload.
 pub(super) const TEMPLATE: &[&str] = &["spec", "template"];
@@ -16,11 +16,11 @@ const TEMPLATE_HASH: &str = "pod-template-hash";
 const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
 /// The largest number of images in a short text.
 const NAMED: usize = 2;
-/// The number of digits of an image digest in a short text.
+/// The number of digits that a short text shows of an image digest.
 const DIGEST: usize = 7;
 
-/// Removes what Kubernetes added to a stored template: the label of a ReplicaSet, or the patch directive of a
-/// ControllerRevision.
+/// Removes the parts that Kubernetes added to a stored template: the label of a ReplicaSet, or the patch directive of
+/// a ControllerRevision.
 pub fn plain(mut template: Value) -> Value {
     if let Some(fields) = template.as_object_mut() {
         fields.remove("$patch");
@@ -29,7 +29,8 @@ pub fn plain(mut template: Value) -> Value {
     if let Some(labels) = labels.and_then(Value::as_object_mut) {
         labels.remove(TEMPLATE_HASH);
     }
-    // A template without labels or annotations has no map for them, so empty maps are removed.
+    // A template without labels or annotations has no map for them. So a map that is now empty is removed, to get the
+    // original template.
     for path in ["labels", "annotations"] {
         let metadata = template.get_mut("metadata").and_then(Value::as_object_mut);
         if let Some(metadata) = metadata
@@ -85,7 +86,7 @@ pub fn images(template: &Value) -> String {
 fn short(image: &str) -> String {
     let last = image.rsplit('/').next().unwrap_or(image);
     match last.split_once('@') {
-        // If an image has a tag and a digest, the tag is more useful to the user.
+        // If an image has both a tag and a digest, the text shows the tag, because it tells the user more.
         Some((tagged, _)) if tagged.contains(':') => tagged.to_owned(),
         Some((name, digest)) => {
             let hex = digest.rsplit(':').next().unwrap_or(digest);

@@ -364,7 +364,7 @@ fn the_revision_before_the_current_one_is_restored() {
 #[test]
 fn a_revision_that_is_published_again_leaves_its_old_number() {
     let mut world = world();
-    // A rollback from revision 3 to revision 2 gives the ReplicaSet of revision 2 the number 4.
+    // A rollback to revision 2 gives the ReplicaSet of revision 2 the new number 4.
     replica_set(&mut world, "web-2", "uid-web", 4, "web:2");
     let row = world.workload(&web()).unwrap();
     let numbers: Vec<i64> = world.workload_revisions(row).map(|it| it.number).collect();

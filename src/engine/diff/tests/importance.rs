@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::{Diff, Identity, Options, diff, labels, shortened};
 use crate::text;
 
-/// The objects of a release: two workloads, a ConfigMap, a Service, all with a version label.
+/// Returns the objects of a test release: two workloads, a ConfigMap and a Service, all with a version label.
 fn release(version: &str, image: &str, pool: &str, replicas: u8, flow: Option<&str>) -> Vec<Value> {
     let meta = |name: &str| json!({"name": name, "namespace": "shop", "labels": {"app.kubernetes.io/version": version}});
     let workload = |name: &str, limits: &str| {
@@ -173,7 +173,7 @@ fn the_changed_end_of_a_long_value_stays_in_sight() {
             12,
             ("…e two three", "…e four five"),
         ),
-        // A shortened value has dots on both sides, and shows the end of the changed word.
+        // A value that is cut on both sides has dots there, and shows the changed word to its end.
         (
             "POOL=40;LOG_LEVEL=info;PAYMENT_TIMEOUT=8s",
             "POOL=5;LOG_LEVEL=info;PAYMENT_TIMEOUT=5s",
@@ -201,7 +201,7 @@ fn the_changed_end_of_a_long_value_stays_in_sight() {
         }
         assert_ne!(found.0, found.1, "{before}");
     }
-    // If the difference is too long, its start and its end stay.
+    // If the difference is too long, only its start and its end are shown.
     let (one, other) = shortened(&digest('a'), &digest('b'), 20);
     assert_eq!(
         (one.as_str(), other.as_str()),

@@ -35,7 +35,7 @@ fn late() -> Options {
     }
 }
 
-/// Returns a Deployment with a name and the given fields.
+/// Returns a Deployment with a fixed name and the given fields.
 fn object(fields: Value) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -63,7 +63,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// Returns the changed fields of one object, each as `path: before -> after`.
+/// Compares two versions of one object. Returns its changed fields, each as `path: before -> after`.
 fn fields(before: Value, after: Value, options: &Options) -> Vec<String> {
     let found = diff(&[before], &[after], options);
     assert_eq!(found.objects.len(), 1, "{found:?}");
@@ -347,7 +347,7 @@ fn another_form_of_the_same_quantity_is_noise() {
     let more = with(json!(3), "1Gi", "1024Mi");
     let path = "spec.template.spec.containers[name=web].resources.limits.cpu: 2000m -> 3";
     assert_eq!(fields(before, more, &Options::default()), [path]);
-    // In a field that is no quantity, another form of the same number is a change.
+    // A version is no quantity, so `2000m` and `2` are different.
     let other = |value: &str| object(json!({"spec": {"version": value}}));
     let changed = fields(other("2000m"), other("2"), &Options::default());
     assert_eq!(changed, ["spec.version: 2000m -> 2"]);
@@ -841,7 +841,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Generates nested lists of named items, as most Kubernetes objects have them.
+/// Generates nested lists whose items have names, because most Kubernetes objects contain such lists.
 fn named_value() -> impl Strategy<Value = Value> {
     let item = proptest::collection::btree_map("[a-d]", json_value(), 0..3);
     let list = (proptest::collection::vec(item, 0..5), any::<bool>()).prop_map(|(items, named)| {
@@ -865,7 +865,8 @@ fn named_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Changes, moves, adds and removes parts of a value at random, like the next release of an object.
+/// Changes, moves, adds and removes parts of a value at random, to get a value that is like a newer version of the
+/// same object.
 fn altered(value: &mut Value, seed: &mut u64) {
     let mut dice = |sides: u64| {
         *seed = seed
@@ -937,8 +938,8 @@ fn options() -> impl Strategy<Value = Options> {
     )
 }
 
-/// Returns whether the spans and line numbers of hunks match their lines, and whether paired lines refer to
-/// each other.
+/// Returns whether the spans and line numbers of each hunk match the lines of the hunk, and whether the two lines of
+/// each pair refer to each other.
 fn is_consistent(found: &Lines) -> bool {
     found.hunks.iter().all(|hunk| {
         let numbers = |of: fn(&Line) -> Option<usize>| -> Vec<usize> {
@@ -961,7 +962,7 @@ fn is_consistent(found: &Lines) -> bool {
     })
 }
 
-/// Puts a secret text into one of the places of a Secret that can contain it.
+/// Returns a Secret, or an object around it, that contains a secret text. `place` selects where the text is.
 fn hidden(text: &str, place: u8, extra: &Value) -> Value {
     let held = json!({ "kind": "Secret", "data": { "k": text }, "stringData": { "l": [text] }, "extra": extra });
     let last = json!({ "annotations": { mask::LAST_APPLIED: held.to_string() }, "name": "s" });

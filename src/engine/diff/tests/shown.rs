@@ -1,6 +1,6 @@
-//! A simple second implementation of the YAML that the diff shows, to compare the diff with.
+//! A simple second implementation of the YAML that the diff shows. Tests compare the diff with it.
 //!
-//! It returns two complete objects; the diff itself prints only the parts near a change.
+//! It returns two complete objects, while the diff itself prints only the parts near a change.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use mask::{LAST_APPLIED, MASK, MASK_CHANGED, Secrecy};
 
 type Both = (Option<Value>, Option<Value>);
 
-/// Returns two objects as the diff shows them: without noise, with masked values.
+/// Returns two objects in the form that the diff shows: without noise and with masked values.
 pub(super) fn shown(before: &Value, after: &Value, options: &Options) -> (Value, Value) {
     Plain {
         options,
@@ -19,7 +19,7 @@ pub(super) fn shown(before: &Value, after: &Value, options: &Options) -> (Value,
     .both(before, after, false)
 }
 
-/// Returns an object that only one side has, as the diff shows it.
+/// Returns an object that only one side has, in the form that the diff shows.
 pub(super) fn alone(object: &Value, options: &Options) -> Value {
     let mut shown = mask::masked(object, false);
     if !options.show_noise
@@ -42,7 +42,7 @@ pub(super) fn alone(object: &Value, options: &Options) -> Value {
 
 struct Plain<'a> {
     options: &'a Options,
-    /// The keys of the parents. A list item has a key that no map has at this place.
+    /// The keys of the parents of the current value. A list item counts as a key that no real map has.
     path: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ impl Plain<'_> {
             let (a, b) = (at_old.map(|at| &before[at]), at_new.map(|at| &after[at]));
             self.path.push("[item]".to_owned());
             let (a, b) = match (a, b) {
-                // The diff does not reorder equal items of lists without names.
+                // Two equal lists without item names need no pairing, so their items keep their order.
                 (Some(a), Some(b)) if a == b => {
                     let shown = mask::masked(a, secret);
                     match pairing::names(before, after) {
@@ -190,7 +190,7 @@ impl Plain<'_> {
     }
 }
 
-/// Pairs the removed items of each run with the added items of the run, in order.
+/// In each run of items that only one list has, pairs the removed items with the added items, in order.
 fn side_by_side(pairs: Vec<pairing::Pair>) -> Vec<pairing::Pair> {
     let mut out = Vec::new();
     for run in pairs.chunk_by(|one, next| is_pair(one) == is_pair(next)) {

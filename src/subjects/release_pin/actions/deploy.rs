@@ -1,4 +1,4 @@
-//! `deploy`: deploys a release to a first environment of the pipeline, or with `skip_path` to any
+//! `deploy`: deploys a release to a first environment of the pipeline. With `skip_path`, deploys it to any
 //! environment.
 
 use super::{After, change};
@@ -14,17 +14,17 @@ pub struct Deploy {
     pub component: String,
     pub environment: String,
     pub release: String,
-    /// Whether the user accepts an environment that a promotion path leads to.
+    /// Whether the user accepts a deploy to an environment that is normally reached by a promotion.
     pub skip_path: bool,
 }
 
-/// Plans a deploy: creates or changes the ReleasePin.
+/// Plans a deploy, which creates or changes a ReleasePin.
 pub fn plan(world: &World, command: &Deploy, asked: &Asked) -> Result<Plan, Refusal> {
     plan_with(world, None, command, asked)
 }
 
-/// Plans a deploy. If the release does not exist yet, `supposed` is the row that it will have in the read
-/// model.
+/// Plans a deploy of a release that may not exist yet. Then `supposed` is the row that the release will have in the
+/// read model.
 pub fn plan_with(
     world: &World,
     supposed: Option<&ReleaseRow>,
@@ -40,7 +40,7 @@ pub fn plan_with(
     let mut rules = Rules::supposing(world, supposed, asked);
     rules.current()?;
     rules.environment(environment)?;
-    // A plan that skips the path needs a reason, so the rule is checked only for other plans.
+    // A plan that skips the promotion path needs a reason instead, so this rule is not checked for it.
     if !skip_path {
         rules.first(environment)?;
     }

@@ -1,7 +1,7 @@
 //! `gc`: plans which releases and snapshots to delete, with the reasons to keep the others.
 //!
-//! The plan comes from the read model. Before gc deletes an object, it reads the store again; then it can
-//! only find more reasons to keep objects.
+//! The plan comes from the read model. Before gc deletes an object, it reads the object from the server again, and
+//! may then find more reasons to keep the object.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,17 +19,18 @@ use crate::subjects::release_pin::rows::{Pin, ReleaseRow, SnapshotRow};
 use crate::subjects::release_pin::rules::{Refusal, Rules};
 use crate::text;
 
-/// How long after its claim gc keeps a release. A client that claimed a release writes its reference within
-/// half of this time, or renews the claim first.
+/// How long gc keeps a release after a claim on it. The claiming client writes its reference, or renews the claim,
+/// within half of this time.
 const CLAIM_LASTS: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Clone, Debug, Default)]
 pub struct Gc {
-    /// The components whose releases to delete; empty for all.
+    /// The components whose releases gc deletes; empty for all components.
     pub components: Vec<String>,
-    /// How many of the newest releases of each component to keep; None for the retention of the pipeline.
+    /// How many of the newest releases of each component gc keeps. None takes the number from the retention of the
+    /// pipeline.
     pub keep: Option<usize>,
-    /// Keeps releases younger than this age; None for the retention of the pipeline.
+    /// The age below which gc keeps a release. None takes the age from the retention of the pipeline.
     pub min_age: Option<Duration>,
 }
 
@@ -43,39 +44,39 @@ pub struct Collection {
     pub namespace: String,
     /// How many of the newest releases of each component gc keeps.
     pub keep: usize,
-    /// Gc keeps releases younger than this age.
+    /// The age below which gc keeps a release.
     pub min_age: Duration,
-    /// The releases, sorted by component, newest first.
+    /// The releases that gc may delete or keep, sorted by component, newest first.
     pub releases: Vec<Candidate>,
-    /// The snapshots, sorted by component and environment, newest first.
+    /// The snapshots that gc may delete or keep, sorted by component and environment, newest first.
     pub snapshots: Vec<Candidate>,
 }
 
-/// A release or snapshot that gc may delete, with the reasons to keep it.
+/// A release or snapshot, with the reasons for which gc keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     pub key: Key,
-    /// The uid. A later object with the same name has another uid.
+    /// The uid of the object, because a later object with the same name has another uid.
     pub uid: String,
-    /// The component; None if the object has no component label.
+    /// The component of the object; None if the object has no component label.
     pub component: Option<Arc<str>>,
     /// The environment of a snapshot; None for a release.
     pub environment: Option<Arc<str>>,
-    /// The size in bytes; None if it is not recorded.
+    /// The size of the object in bytes; None if it is not recorded.
     pub size: Option<u64>,
     /// The age of the object at plan time.
     pub age: Duration,
-    /// The number of newer releases of the component; for a snapshot, the number of newer snapshots of the
-    /// component in the environment.
+    /// The number of newer releases of the same component. For a snapshot, the number of newer snapshots of the same
+    /// component and environment.
     pub newer: usize,
-    /// Whether the release has the label that protects it from deletion, although no ReleasePin names it and
-    /// no claim is active.
+    /// Whether the release has the label that protects it from deletion without a need: no ReleasePin names the
+    /// release, and no claim is active. Gc then removes the label.
     pub mislabelled: bool,
-    /// The reasons to keep the object. If there are none, gc deletes it.
+    /// The reasons for which gc keeps the object. If the list is empty, gc deletes the object.
     pub stays: Vec<KeepReason>,
 }
 
-/// A reason to keep a release or a snapshot.
+/// A reason for which gc keeps a release or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeepReason {
     /// The ReleasePins of these environments name the release, in the releaseRef or in a hold.
@@ -86,26 +87,26 @@ pub enum KeepReason {
     LastGood(Vec<String>),
     /// The release is one of the newest of its component.
     Newest {
-        /// The position of the release in its component; 1 is the newest release.
+        /// The position of the release among the releases of its component; 1 is the newest.
         place: usize,
         /// How many of the newest releases of each component gc keeps.
         of: usize,
     },
-    /// The object is younger than the minimum age.
+    /// The object is younger than the minimum age that gc respects.
     Young {
         least: Duration,
     },
     /// The object has no component label.
     NoComponent,
     Owned(GitOps),
-    /// An action claimed the release. The action may have ended, because actions do not remove their claims.
+    /// An action claimed the release. The action may have ended since, because actions do not remove their claims.
     Claimed {
-        /// The time since the claim.
+        /// The time since the release was claimed.
         ago: Duration,
     },
-    /// Another client changed the object after plan time.
+    /// Another client changed the object after the plan was made.
     Changed,
-    /// The snapshot is the current one of the ReleasePin in this environment.
+    /// The snapshot is the current snapshot of the ReleasePin in this environment.
     Current(String),
 }
 
@@ -139,7 +140,8 @@ impl Candidate {
         self.stays.is_empty()
     }
 
-    /// Returns the reasons to keep the object as text for the user, or else the reason why gc can delete it.
+    /// Returns the reasons for which gc keeps the object, as text for the user. If there are none, returns the reason
+    /// why gc can delete the object.
     pub fn why(&self) -> String {
         let stays: Vec<String> = self.stays.iter().map(ToString::to_string).collect();
         match (stays.is_empty(), self.environment.is_some()) {
@@ -179,7 +181,7 @@ impl Collection {
     }
 }
 
-/// Returns the limits of the namespace. If pipelines have different retentions, returns a refusal, unless the
+/// Returns the limits of gc in the namespace. If pipelines have different limits, returns a refusal, unless the
 /// command sets both limits.
 fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Refusal> {
     let pipelines = world.pipelines_in(&asked.namespace);
@@ -196,7 +198,8 @@ fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Re
         });
     }
     let mut retention = first.unwrap_or_default();
-    // The command has no option for snapshots, so the largest number of all pipelines is used.
+    // The command has no option for snapshots. So if pipelines keep different numbers of snapshots, the largest
+    // number is used.
     let snapshots = pipelines.iter().filter_map(|(_, pipeline)| {
         let said = pipeline.retention.as_ref()?;
         Some(said.keep_snapshots)
@@ -205,8 +208,8 @@ fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Re
     Ok(retention)
 }
 
-/// Plans gc. Refuses if a ReleasePin of the components names a release that does not exist: if somebody lost
-/// a release, ReleasePins may be lost too.
+/// Plans gc. Refuses gc if a ReleasePin names a release that does not exist, because then ReleasePins may be lost
+/// too.
 pub fn plan(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Refusal> {
     let collection = judge(world, command, asked)?;
     let components = world
@@ -224,8 +227,8 @@ pub fn plan(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Re
     Ok(collection)
 }
 
-/// Finds the reasons to keep each release and snapshot. Unlike [`plan`], does not refuse if a ReleasePin
-/// names a release that does not exist.
+/// Finds the reasons for which gc keeps each release and snapshot. Unlike [`plan`], it does not refuse gc if a
+/// ReleasePin names a release that does not exist.
 pub fn judge(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Refusal> {
     let rules = Rules::new(world, asked);
     rules.current()?;
@@ -275,7 +278,7 @@ fn is_wanted(command: &Gc, component: &str) -> bool {
     wanted.is_empty() || wanted.iter().any(|name| name == component)
 }
 
-/// The limits of gc.
+/// The limits by which gc keeps releases and snapshots.
 struct Limits {
     keep: usize,
     keep_snapshots: usize,
@@ -320,8 +323,8 @@ impl Limits {
             let found = pins.iter().filter(|pin| found(pin));
             found.map(|pin| pin.environment.to_string()).collect()
         };
-        // A ReleasePin of another component protects the release too, although the rules do not allow such a
-        // ReleasePin.
+        // A ReleasePin of another component may name the release too, although a rule forbids this. It also protects
+        // the release.
         let named: Vec<String> = world
             .pins_naming(&row.key)
             .map(|name| match world.pin(&super::beside(&row.key, name)) {

@@ -1,4 +1,4 @@
-//! `mark`: marks a release bad, so that nothing deploys it, or good again.
+//! `mark`: plans to mark a release bad, so that no action deploys it, or good again.
 
 use crate::api::openchoreo::release::Verdict;
 use crate::engine::plan::Asked;
@@ -6,15 +6,15 @@ use crate::engine::world::World;
 use crate::subjects::release_pin::marking::Marking;
 use crate::subjects::release_pin::rules::{Refusal, Rules};
 
-/// The arguments of a mark.
+/// The arguments of the command `mark`.
 #[derive(Clone, Debug)]
 pub struct Mark {
     pub release: String,
-    /// The verdict to write: bad or good.
+    /// The verdict to write on the release: bad or good.
     pub verdict: Verdict,
 }
 
-/// Plans a mark.
+/// Plans to mark a release bad or good.
 pub fn plan(world: &World, command: &Mark, asked: &Asked) -> Result<Marking, Refusal> {
     let rules = Rules::new(world, asked);
     rules.current()?;

@@ -1,4 +1,4 @@
-//! The verbs on ReleasePins and releases, one file each. The planners are pure functions, so tests can check
+//! The verbs on ReleasePins and releases, one file each. The planners are pure functions, so that tests can check
 //! them as tables.
 
 pub mod deploy;
@@ -33,12 +33,12 @@ use crate::engine::world::Key;
 struct After<'a> {
     component: &'a str,
     environment: &'a str,
-    /// The ReleasePin at plan time; None if the change creates it.
+    /// The ReleasePin before the change; None if the change creates it.
     pin: Option<&'a Pin>,
-    /// The release that the releaseRef names.
+    /// The release that the releaseRef names after the change.
     release_ref: String,
     holds: Vec<Hold>,
-    /// The effective release.
+    /// The effective release after the change.
     to: ContentRef,
     restored_from: Option<i64>,
     /// Whether the change skips the promotion path, which requires a reason.
@@ -47,8 +47,8 @@ struct After<'a> {
 }
 
 impl<'a> After<'a> {
-    /// Returns the state of a ReleasePin after a change of its release; its holds stay the same. If `pin` is
-    /// None, the change creates the ReleasePin.
+    /// Returns the state of a ReleasePin after a change of its releaseRef; the holds stay the same. If `pin` is None,
+    /// the change creates the ReleasePin.
     fn moved(
         component: &'a str,
         environment: &'a str,
@@ -79,7 +79,7 @@ fn plan(action: Action, asked: &Asked, changes: Vec<Change>) -> Plan {
     }
 }
 
-/// Builds the change of a ReleasePin, with the facts that the rules have read.
+/// Builds the planned change of a ReleasePin. The change depends on the facts that `rules` have read.
 fn change(rules: Rules<'_>, after: After<'_>) -> Change {
     let After {
         component,
@@ -106,8 +106,8 @@ fn change(rules: Rules<'_>, after: After<'_>) -> Change {
     });
     let key = pin.map_or(key, |pin| pin.key.clone());
     let mut facts = rules.facts.clone();
-    // If several facts are no longer true, the first one is described. This fact is the last, because the
-    // others give a better description.
+    // If several facts are no longer true, only the first of them is described. So this fact comes last, because the
+    // other facts give a better description.
     facts.push(PinFact::Effective {
         key: key.clone(),
         from: from.as_ref().map(|from| from.name.clone()),
@@ -145,7 +145,7 @@ fn shared(fact: PinFact) -> Arc<dyn Fact> {
     Arc::new(fact)
 }
 
-/// Returns claims on the releases that the ReleasePin names after the change and did not name before.
+/// Returns claims on the releases that the ReleasePin names after the change and not before it.
 fn claims(rules: &Rules<'_>, after: &After<'_>) -> Vec<ClaimOn> {
     let fixed = after
         .holds

@@ -11,34 +11,34 @@ use crate::engine::world::World;
 use crate::subjects::release_pin::facts::identity;
 use crate::subjects::release_pin::rules::{self, Refusal, Rules};
 
-/// The arguments of a pin.
+/// The arguments of the command `pin`.
 #[derive(Clone, Debug)]
 pub struct PinHold {
     pub component: String,
     pub environment: String,
-    /// The end of the hold; None for a hold without an end.
+    /// The time at which the hold ends; None for a hold without an end.
     pub until: Option<Timestamp>,
-    /// The release that the hold fixes; None for a hold that fixes no release.
+    /// The release that the hold fixes; None if the hold fixes no release.
     pub release: Option<String>,
 }
 
-/// The arguments of an unpin.
+/// The arguments of the command `unpin`.
 #[derive(Clone, Debug)]
 pub struct Unpin {
     pub component: String,
     pub environment: String,
-    /// The id of the hold to remove; None if the ReleasePin has only one hold.
+    /// The id of the hold to remove; None removes the only hold of the ReleasePin.
     pub hold: Option<String>,
 }
 
-/// Plans to place a hold.
+/// Plans to place a hold on a ReleasePin.
 pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan, Refusal> {
     let mut rules = Rules::new(world, asked);
     rules.current()?;
     rules.environment(&command.environment)?;
     let pin = rules.pinned(&command.component, &command.environment)?;
     let effective = pin.effective_release(asked.now).to_owned();
-    // A hold may fix the bad release that is already effective, but no other bad release.
+    // A hold may fix a release that is marked bad only if that release is already effective.
     let fixed = command.release.as_deref();
     let fixed = fixed.map(|said| rules.meant(&command.component, said));
     let row = match &fixed {
@@ -73,7 +73,7 @@ pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan,
     Ok(super::plan(Action::Pin, asked, vec![change(rules, after)]))
 }
 
-/// Plans to remove a hold. If another release becomes effective, a warning names it.
+/// Plans to remove a hold from a ReleasePin. If another release becomes effective by that, adds a warning.
 pub fn plan_unpin(world: &World, command: &Unpin, asked: &Asked) -> Result<Plan, Refusal> {
     let mut rules = Rules::new(world, asked);
     rules.current()?;
@@ -118,7 +118,7 @@ pub fn plan_unpin(world: &World, command: &Unpin, asked: &Asked) -> Result<Plan,
     ))
 }
 
-/// Returns the index of the hold to remove.
+/// Returns the index in `holds` of the hold that the command removes.
 fn hold(command: &Unpin, holds: &[Hold]) -> Result<usize, Refusal> {
     let (component, environment) = (command.component.clone(), command.environment.clone());
     match (&command.hold, holds) {

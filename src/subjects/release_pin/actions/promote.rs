@@ -1,5 +1,5 @@
-//! `promote`: makes the effective release of one environment effective in another. Each environment keeps its
-//! own settings.
+//! `promote`: makes the effective release of one environment effective in another environment. Each environment keeps
+//! its own settings.
 
 use super::{After, change};
 use crate::api::bowline::audit::Action;
@@ -7,22 +7,22 @@ use crate::engine::plan::{Asked, Change, Plan};
 use crate::engine::world::World;
 use crate::subjects::release_pin::rules::{Refusal, Rules};
 
-/// The arguments of a promotion.
+/// The arguments of the command `promote`.
 #[derive(Clone, Debug)]
 pub struct Promote {
     /// The components to promote, all in one plan.
     pub components: Vec<String>,
-    /// The source environment.
+    /// The source environment of the promotion.
     pub from: String,
-    /// The target environment. The plan changes its ReleasePins.
+    /// The target environment of the promotion, whose ReleasePins the plan changes.
     pub to: String,
-    /// Whether the user accepts a release that is not ready in the source environment.
+    /// Whether the user accepts that the release is not ready in the source environment.
     pub unready: bool,
     /// Whether the user accepts that the pipeline has no path from the source to the target environment.
     pub skip_path: bool,
 }
 
-/// Plans a promotion. If rules refuse it, returns the refusals of all components.
+/// Plans a promotion. If rules refuse the promotion of some components, returns all their refusals.
 pub fn plan(world: &World, command: &Promote, asked: &Asked) -> Result<Plan, Vec<Refusal>> {
     let mut changes = Vec::with_capacity(command.components.len());
     let mut refusals = Vec::new();
@@ -36,7 +36,7 @@ pub fn plan(world: &World, command: &Promote, asked: &Asked) -> Result<Plan, Vec
     for component in &command.components {
         match promotion(world, command, component, asked) {
             Ok(change) => changes.push(change),
-            // Components often have the same refusal; it is listed once.
+            // Several components may get the same refusal, which is listed only once.
             Err(refusal) if refusals.contains(&refusal) => {}
             Err(refusal) => refusals.push(refusal),
         }
@@ -58,7 +58,7 @@ fn promotion(
     rules.current()?;
     rules.known_environment(from)?;
     rules.environment(to)?;
-    // A plan that skips the path needs a reason, so the rule is checked only for other plans.
+    // A plan that skips the promotion path needs a reason instead, so this rule is not checked for it.
     match command.skip_path {
         true => rules.one_pipeline()?,
         false => rules.path(from, to)?,

@@ -1,4 +1,5 @@
-//! `release create`: builds a Release from definitions. Its name has the version or the hash of its content.
+//! `release create`: builds a Release from definitions. The name of the release contains the version, or else the
+//! hash of the content.
 
 use kube::ResourceExt;
 use kube_values::name::label_value;
@@ -10,26 +11,26 @@ use crate::api::openchoreo::release::{
 use crate::api::{AddonDefinition, Definitions, Object, labels, names};
 use crate::resolve::content;
 
-/// Where a release has its definitions.
+/// Where a release stores its definitions: in itself, or in git.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// In the release itself; large definitions are compressed.
+    /// The release itself contains the definitions; large definitions are compressed.
     Embedded,
-    /// In commits of a git repository, as references.
+    /// The release contains references to the definitions in commits of a git repository.
     Git(Box<GitSources>),
 }
 
-/// References to the files of the definitions.
+/// The git references from a release to the files with its definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitSources {
     pub component: GitRef,
     pub component_type_definition: GitRef,
-    /// The references to the addons, in the order of the component's addon instances.
+    /// The references to the addon definitions, in the order of the component's addon instances.
     pub addons: Vec<GitRef>,
 }
 
-/// Builds a release from definitions. Its name contains the version, or else the hash of the content, so
-/// equal definitions give equal names.
+/// Builds a release from definitions. If `version` is None, its name contains the hash of the content, so equal
+/// definitions give the same name.
 pub fn release(definitions: &Definitions, version: Option<&str>, source: &Source) -> Release {
     let component = definitions.component.name_any();
     let hash = definitions.content_hash();
@@ -62,12 +63,12 @@ pub fn release(definitions: &Definitions, version: Option<&str>, source: &Source
     release
 }
 
-/// Returns the size of a release's spec on the server: its JSON, in bytes.
+/// Returns the size of a release's spec in bytes, as JSON.
 pub fn size(spec: &ReleaseSpec) -> usize {
     serde_json::to_vec(spec).map_or(0, |json| json.len())
 }
 
-/// Returns the contents of the definitions that a release embeds.
+/// Returns the definitions that the spec of a release embeds, to change them.
 pub fn contents_mut(spec: &mut ReleaseSpec) -> impl Iterator<Item = &mut Content> {
     [
         &mut spec.component.content,
@@ -78,7 +79,7 @@ pub fn contents_mut(spec: &mut ReleaseSpec) -> impl Iterator<Item = &mut Content
     .flatten()
 }
 
-/// Returns the spec of a release that embeds all definitions without compression.
+/// Returns a release spec that embeds all definitions without compression.
 pub fn plain_spec(definitions: &Definitions) -> ReleaseSpec {
     spec(definitions, &Source::Embedded, Content)
 }

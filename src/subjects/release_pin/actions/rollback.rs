@@ -1,4 +1,5 @@
-//! `rollback`: makes an earlier release effective again, and places a hold so that no automation reverts it.
+//! `rollback`: makes an earlier release effective again. Places a hold so that no automation deploys the newer
+//! release again.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +17,18 @@ use crate::engine::world::World;
 use crate::subjects::release_pin::rows::{Move, Pin, ReleaseRow};
 use crate::subjects::release_pin::rules::{MarkedBad, Refusal, Rules};
 
-/// The arguments of a rollback.
+/// The arguments of the command `rollback`.
 #[derive(Clone, Debug)]
 pub struct Rollback {
     pub component: String,
     pub environment: String,
     /// The release or revision to restore.
     pub to: Target,
-    /// Whether to place a hold.
+    /// Whether the rollback also places a hold.
     pub hold: bool,
     /// The known revisions of the ReleasePin, each with its effective release.
     pub recorded: Vec<(i64, String)>,
-    /// Whether a controller runs. Without one, the recorded health may be out of date.
+    /// Whether a controller runs. If none runs, the health of revisions may be out of date.
     pub controller: ControllerStatus,
 }
 
@@ -41,7 +42,7 @@ pub enum Target {
     Revision(i64),
 }
 
-/// Plans a rollback. Active holds do not block it.
+/// Plans a rollback. Unlike a promotion, it is allowed while holds are active.
 pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Refusal> {
     let Rollback {
         component,
@@ -54,8 +55,8 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     let pin = rules.pinned(component, environment)?;
     let (release, restored_from, skipped) = target(&rules, command, pin, asked)?;
     let row = rules.release(component, &release)?;
-    // The rollback adds a hold with the release in two cases: a GitOps tool would revert the releaseRef, or
-    // an active hold with another release has priority over the releaseRef.
+    // The hold of the rollback must fix the release in two cases: if a GitOps tool would revert the releaseRef, or if
+    // an active hold fixes another release, because that hold has priority over the releaseRef.
     let fixed = pin
         .active_holds(asked.now)
         .any(|hold| hold.release.is_some());
@@ -100,8 +101,7 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     ))
 }
 
-/// Returns a warning if the release ran in this environment before and was unhealthy when it was last
-/// replaced.
+/// Returns a warning if the release was unhealthy when it was last replaced in this environment; otherwise None.
 pub(super) fn was_unhealthy(pin: &Pin, release: &str, now: Timestamp) -> Option<String> {
     let replaced = |ran: &&Move| *ran.release == *release && ran.until.is_some();
     let last = pin.moves.iter().rfind(replaced)?;
@@ -114,8 +114,8 @@ pub(super) fn was_unhealthy(pin: &Pin, release: &str, now: Timestamp) -> Option<
     })
 }
 
-/// Returns whether the ReleasePin already has the hold and the release of this rollback, so that a repeated
-/// rollback places no second hold.
+/// Returns whether the ReleasePin already has the hold and the release of this rollback. So the same rollback again
+/// places no second hold.
 fn is_held_already(pin: &Pin, wanted: &Hold, release: &str, asked: &Asked) -> bool {
     let same = |hold: &Hold| {
         (&hold.owner, &hold.reason, &hold.release, &hold.until)
@@ -129,8 +129,8 @@ fn is_held_already(pin: &Pin, wanted: &Hold, release: &str, asked: &Asked) -> bo
     pin.effective_release(asked.now) == release && pin.holds.iter().any(same)
 }
 
-/// Returns the start of a new hold: the current time in whole seconds, but later than the start of every
-/// other hold. The newest hold with a release decides which release is effective.
+/// Returns the start time of a new hold: now, or one second after the newest hold if that is later. The newest hold
+/// decides which release is effective, so the new hold must be the newest.
 pub(super) fn since(pin: &Pin, now: Timestamp) -> Time {
     let second = |at: Timestamp| Timestamp::from_second(at.as_second()).unwrap_or(at);
     let newest = pin.holds.iter().map(|hold| second(hold.since.0)).max();
@@ -138,7 +138,7 @@ pub(super) fn since(pin: &Pin, now: Timestamp) -> Time {
     Time(after.map_or(second(now), |after| after.max(second(now))))
 }
 
-/// Returns the release to restore, its revision, and a warning for each newer release that the rollback
+/// Returns the release to restore, its revision if known, and a warning for each newer release that the rollback
 /// skips.
 fn target(
     rules: &Rules<'_>,
@@ -204,11 +204,12 @@ fn target(
     }
 }
 
-/// A revision that was healthy when another replaced it.
+/// A revision whose release a rollback may restore, because the release was healthy when it was replaced.
 struct Candidate<'w, 'p> {
     ran: &'p Move,
     row: &'w ReleaseRow,
-    /// If a rollback or an undo replaced this release: the earlier release that it restored.
+    /// The earlier release that a rollback or an undo put in place of this one; None if no rollback or undo replaced
+    /// this one.
     left_for: Option<&'p str>,
 }
 
@@ -221,8 +222,8 @@ impl Candidate<'_, '_> {
         !self.is_bad() && self.left_for.is_none()
     }
 
-    /// Returns text for the user which says that a rollback or an undo replaced this release; None if none
-    /// did.
+    /// Returns a text for the user which says that a rollback or an undo replaced this release. None if no rollback
+    /// or undo did.
     fn abandoned(&self, pin: &Pin) -> Option<String> {
         let earlier = self.left_for?;
         let (release, environment) = (&self.ran.release, &pin.environment);
@@ -243,18 +244,18 @@ impl Candidate<'_, '_> {
     }
 }
 
-/// Returns the last good revision: the newest one whose release was healthy when it was replaced, still
-/// exists, is neither effective nor marked bad, and is not abandoned.
+/// Returns the last good revision. It is the newest revision whose release was healthy when it was replaced, still
+/// exists, and is neither effective, marked bad nor abandoned.
 ///
-/// A release is abandoned if a rollback or an undo replaced it by an earlier release and it has not become
-/// effective again.
+/// A release is abandoned if a rollback or an undo replaced it by an earlier release, and it has not become effective
+/// again.
 pub fn last_good<'w>(world: &World, pin: &'w Pin, now: Timestamp) -> Option<&'w Move> {
     let found = healthy(world, pin, now).find(Candidate::is_good);
     found.map(|found| found.ran)
 }
 
-/// Returns the releases that are abandoned at the time `until`, each with the earlier release that replaced
-/// it. `current` is the effective release at that time.
+/// Returns the releases that are abandoned at the time `until`, each with the earlier release that replaced it.
+/// `current` is the effective release at `until`.
 pub(in crate::subjects::release_pin) fn went_back<'p>(
     pin: &'p Pin,
     current: &'p str,
@@ -264,8 +265,8 @@ pub(in crate::subjects::release_pin) fn went_back<'p>(
     abandoned(ran.map(|ran| &*ran.release).chain([current]))
 }
 
-/// Returns the revisions whose release was healthy when it was replaced, still exists and is not effective,
-/// newest first.
+/// Returns the revisions whose release was healthy when it was replaced, still exists and is not effective. The
+/// newest revision comes first.
 fn healthy<'w, 'p>(
     world: &'w World,
     pin: &'p Pin,
@@ -284,7 +285,7 @@ fn healthy<'w, 'p>(
     })
 }
 
-/// Returns the healthy releases that are marked bad, newest first, each once.
+/// Returns those of the candidates whose release is marked bad. The newest comes first, and each release occurs once.
 fn healthy_but_bad(healthy: &[Candidate<'_, '_>]) -> Vec<MarkedBad> {
     let mut bad: Vec<MarkedBad> = Vec::new();
     let marked = healthy.iter().filter(|one| one.is_bad());
@@ -296,8 +297,8 @@ fn healthy_but_bad(healthy: &[Candidate<'_, '_>]) -> Vec<MarkedBad> {
     bad
 }
 
-/// Returns the reasons why the rollback skips the releases that are newer than the last good one, newest
-/// first.
+/// Returns a text for each release newer than the last good one: the reason why the rollback skips that release. The
+/// newest release comes first.
 fn skipped(world: &World, pin: &Pin, good: &Move, now: Timestamp) -> Vec<String> {
     let current = pin.effective_release(now);
     let candidates: Vec<Candidate<'_, '_>> = healthy(world, pin, now).collect();

@@ -1,7 +1,7 @@
 //! `undo`: plans to reverse the last action on a ReleasePin.
 //!
-//! The planner restores the releaseRef and the holds that the audit entry before the last change records. A
-//! second undo reverses the first.
+//! The planner restores the releaseRef and the holds from the audit entry before the last change. A second undo
+//! reverses the first one.
 
 use super::rollback::was_unhealthy;
 use super::{After, change};
@@ -13,14 +13,14 @@ use crate::subjects::release_pin::facts::identity;
 use crate::subjects::release_pin::rows::Pin;
 use crate::subjects::release_pin::rules::{Refusal, Rules};
 
-/// The arguments of an undo.
+/// The arguments of the command `undo`.
 #[derive(Clone, Debug)]
 pub struct Undo {
     pub component: String,
     pub environment: String,
 }
 
-/// Plans to reverse the last action. `entries` are the audit entries of the ReleasePin, in any order.
+/// Plans to reverse the last action on a ReleasePin. `entries` are its audit entries, in any order.
 pub fn plan(
     world: &World,
     command: &Undo,
@@ -66,7 +66,7 @@ pub fn plan(
     Ok(super::plan(Action::Undo, asked, vec![change(rules, after)]))
 }
 
-/// Returns the audit entry of the revision before the current one, or the refusal if it is missing.
+/// Returns the audit entry of the revision before the current one. If the entry is missing, returns a refusal.
 fn before<'e>(pin: &Pin, entries: &'e [AuditEntry]) -> Result<&'e AuditEntry, Refusal> {
     let (component, environment) = (pin.component.to_string(), pin.environment.to_string());
     let is_cut = |entry: &&AuditEntry| {
@@ -103,7 +103,7 @@ fn before<'e>(pin: &Pin, entries: &'e [AuditEntry]) -> Result<&'e AuditEntry, Re
     })
 }
 
-/// Returns the releaseRef and the holds of the ReleasePin that an audit entry records.
+/// Returns the releaseRef and the holds of a ReleasePin, as an audit entry records them.
 fn state(entry: &AuditEntry) -> (&str, &[Hold]) {
     let spec = &entry.spec;
     let counted = spec.to.as_ref().map_or("", |to| to.name.as_str());

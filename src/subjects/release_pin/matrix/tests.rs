@@ -32,13 +32,13 @@ fn columns_follow_the_pipeline_and_end_with_the_rest() {
     assert!(columns.is_first("shop", 0) && !columns.is_first("shop", 1));
     assert_eq!(columns.before("elsewhere", 2), None);
     assert_eq!(columns.faults().count(), 0);
-    // All objects are in one namespace, so all namespaces together have the same columns.
+    // All objects are in one namespace, so the columns for all namespaces are the same.
     assert_eq!(Columns::of(&world, None), columns);
     assert_eq!(
         Columns::of(&world, Some("other")).names(),
         [] as [Arc<str>; 0]
     );
-    // The order of a pipeline with a cycle is undefined, so it is a fault.
+    // Environments in a cycle have no order, so the cycle is reported as a fault.
     world.pipelines(Event::Applied(stored(pipeline(&[
         ("staging", "production"),
         ("production", "staging"),

@@ -43,8 +43,8 @@ fn release_named(name: &str) -> Value {
     json!({"name": name})
 }
 
-/// Returns the audit entries and the read model of this story: production changes from cart v1 to v2 at
-/// 13:40, and a GitOps tool rolls it back at 13:50; staging is degraded since 13:42.
+/// Returns audit entries and a read model with this past: in production, cart v1 changes to v2 at 13:40, and a
+/// rollback at 13:50 restores v1; staging is degraded since 13:42.
 fn scene() -> (Vec<AuditEntry>, World) {
     let mut world = world();
     for (version, minute) in [("v1", 1), ("v2", 2)] {
@@ -138,7 +138,7 @@ fn what_ran_where_at_a_moment() {
                 Some("cart-v1"),
             )),
         ),
-        // At this time, the controller has not written the status of the change yet.
+        // At this time, the controller has not yet written the change into the status.
         (
             "13:50:30",
             Some((
@@ -150,7 +150,7 @@ fn what_ran_where_at_a_moment() {
                 None,
             )),
         ),
-        // At this time, the hold has ended, and the release of the releaseRef is effective again.
+        // At this time, the hold has ended, so the release of the releaseRef is effective again.
         (
             "13:59:00",
             Some((
@@ -190,10 +190,10 @@ fn what_ran_where_at_a_moment() {
         Recorded::Nothing,
         "nothing is on record there"
     );
-    // A release is bad only from the time of its mark on.
+    // The release counts as bad only after the time of its mark.
     assert!(!cell("13:45:00", 2).cell().unwrap().bad);
     assert!(cell("13:59:00", 2).cell().unwrap().bad);
-    // For staging, only outcomes are recorded, no audit entries.
+    // The changes in staging have no audit entries, only outcomes.
     let staging = cell("13:43:00", 1).cell().unwrap();
     assert_eq!(
         (staging.release, staging.health(), staging.label),
@@ -248,8 +248,7 @@ fn moments_can_be_stepped_through() {
     let then = past.then(&world, &columns, now());
     let made = then.made(&key("cart"), 1).unwrap();
     assert_eq!((made.action, made.revision), (None, 1));
-    // The hold of the rollback ended at 13:58. Then the release became effective that somebody had promoted
-    // at 13:40.
+    // The hold of the rollback ended at 13:58. So the release that was promoted at 13:40 became effective again.
     let made = then.made(&key("cart"), 2).unwrap();
     assert_eq!((made.action, made.revision), (Some(Action::Promote), 2));
 }
@@ -277,7 +276,7 @@ fn a_hold_did_not_make_the_release_that_it_holds() {
 fn a_change_after_the_end_of_a_hold_did_not_make_the_release() {
     let (mut entries, world) = scene();
     entries.truncate(3);
-    // carl removes ana's hold after its end.
+    // The user carl removes the hold of the user ana after its end.
     let lifted = json!({
         "action": "Unpin", "actor": "carl", "from": release_named("cart-v2"), "to": release_named("cart-v2"),
     });
@@ -345,7 +344,7 @@ fn a_deleted_pin_runs_nothing_after_its_last_recorded_change() {
     assert_eq!(cell(&world, "13:45:00").0.as_deref(), Some("cart-v2"));
     assert_eq!(cell(&world, "13:50:00").0.as_deref(), Some("cart-v1"));
     assert_eq!(cell(&world, "13:57:00"), (None, true));
-    // Since 13:58, another ReleasePin has the same name.
+    // Another ReleasePin with the same name exists since 13:58.
     let mut again = outcomes(
         pin("cart", "production", "v2"),
         json!([{"generation": 1, "release": "cart-v2", "since": at("13:58:00"), "healthy": true}]),
@@ -396,7 +395,7 @@ fn the_first_entry_says_what_was_before_it() {
         (before.release, before.since, before.health()),
         ("cart-v1", None, Health::Unknown)
     );
-    // Without the release before the change, an earlier cell is unknown.
+    // The entry no longer records the release before the change, so an earlier cell is unknown.
     entries.retain(|entry| entry.spec.revision == 3);
     entries[0].spec.from = None;
     let past = Past::of(&entries, &world);

@@ -1,4 +1,4 @@
-//! The cells of the matrix at a past time.
+//! Builds the cells of the matrix at a past time.
 
 use std::collections::BTreeSet;
 
@@ -20,24 +20,24 @@ pub struct Then<'p> {
     pub(super) moment: Timestamp,
 }
 
-/// A cell of the matrix at a past time, as far as it is recorded.
-// Only the visible cells of one frame exist at a time, so large variants cost little memory.
+/// A cell of the matrix at a past time, if it is recorded.
+// Only the cells on the screen exist at the same time, so large variants need little memory.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recorded<'p> {
-    /// This release was effective.
+    /// A release was effective at this time. Contains the cell.
     Ran(Cell<'p>),
     /// The ReleasePin was deleted at some time after its last recorded change. Contains the time of that
     /// change.
     Deleted(Timestamp),
     /// The component was not deployed in the environment.
     Nothing,
-    /// This time is before the first record.
+    /// This time is before the first record, so the cell is unknown.
     NotYet,
 }
 
 impl<'p> Recorded<'p> {
-    /// Returns the cell; None if no release is recorded for this time.
+    /// Returns the cell if a release is recorded for this time; otherwise None.
     pub fn cell(self) -> Option<Cell<'p>> {
         match self {
             Self::Ran(cell) => Some(cell),
@@ -63,7 +63,7 @@ impl<'p> Then<'p> {
         let history = environment.and_then(|name| self.history(component, name));
         let pin = environment.and_then(|name| self.world.pin_of(component, name));
         let Some(history) = history else {
-            // A ReleasePin that exists now but has no records may have existed at that time.
+            // There are no records. But the ReleasePin exists now, so it may have existed at that time too.
             return match pin {
                 Some(_) => Recorded::NotYet,
                 None => Recorded::Nothing,
@@ -113,7 +113,7 @@ impl<'p> Then<'p> {
         Recorded::Ran(cell)
     }
 
-    /// Returns the change that made the release of a cell effective; None if it is not recorded.
+    /// Returns the change that made the release of a cell effective; None if that change is not recorded.
     pub fn made(&self, component: &Key, column: usize) -> Option<&'p Change> {
         let environment = self.columns.names().get(column)?;
         let history = self.history(component, environment)?;
@@ -128,8 +128,8 @@ impl<'p> Then<'p> {
         (change.from != change.to).then_some(change)
     }
 
-    /// Returns the revision of a ReleasePin at that time; None if it is not recorded, or if the ReleasePin
-    /// was deleted afterwards.
+    /// Returns the revision of a ReleasePin at that time. None if it is not recorded, or if the ReleasePin was
+    /// deleted later.
     pub fn revision(&self, component: &Key, column: usize) -> Option<i64> {
         let environment = self.columns.names().get(column)?;
         let history = self.history(component, environment)?;
@@ -141,7 +141,7 @@ impl<'p> Then<'p> {
         state.is_of(pin).then_some(state.revision)
     }
 
-    /// Returns whether a component had a release or a ReleasePin at that time, as far as it is recorded.
+    /// Returns whether a component had a release or a ReleasePin at that time, according to the records.
     pub fn has_component(&self, component: &Key) -> bool {
         let mut releases = self.world.releases_of(component);
         releases.any(|release| release.created <= self.moment)
@@ -151,7 +151,8 @@ impl<'p> Then<'p> {
                 .any(|cell| *cell != Recorded::Nothing)
     }
 
-    /// Returns the components of a namespace at that time, sorted by name.
+    /// Returns the components that a namespace had at that time, sorted by name; the components of all namespaces if
+    /// `namespace` is None.
     pub fn components(&self, namespace: Option<&str>) -> Vec<Key> {
         let known = self.past.components().chain(self.world.components());
         let here = known.filter(|key| namespace.is_none_or(|wanted| *key.namespace == *wanted));
@@ -160,14 +161,14 @@ impl<'p> Then<'p> {
         there.cloned().collect()
     }
 
-    /// Returns the cells of a component, one per column.
+    /// Returns the past cells of a component, one per column.
     pub fn row(&self, component: &Key) -> Vec<Recorded<'p>> {
         let columns = 0..self.columns.names().len();
         columns.map(|column| self.cell(component, column)).collect()
     }
 
-    /// Returns a cell at a time before the first recorded change. That change records which release it
-    /// replaced, but not since when that release was effective.
+    /// Returns a past cell at a time before the first recorded change. That change only records which release it
+    /// replaced, so the start of that release is unknown.
     fn before_the_first(&self, component: &Key, history: &'p History) -> Recorded<'p> {
         match history.states.first() {
             Some(State {
@@ -183,7 +184,7 @@ impl<'p> Then<'p> {
         self.past.pins.get(component)?.get(environment)
     }
 
-    /// Returns a cell with the values of a release, but without health and holds.
+    /// Returns a cell with the name, version and mark of a release, but without health and holds.
     fn known(&self, component: &Key, release: &'p str) -> Cell<'p> {
         let named = Named::of(self.world, component, release);
         let key = Key::new(&component.namespace, release);
@@ -194,11 +195,11 @@ impl<'p> Then<'p> {
             version: named.version.unwrap_or(release),
             label: named.label,
             told: Health::Unknown,
-            // If the release does not exist now, it may have existed at that time.
+            // The release may have existed at that time, even if it does not exist now.
             missing: false,
             bad: mark.is_some_and(|(_, bad)| *bad),
             progress: None,
-            // The status has only the newest reason and message, which may be from a later time.
+            // The status contains only the newest reason and message, which may be from a later time.
             reason: None,
             behind: None,
             holds: &[],
@@ -211,8 +212,8 @@ impl<'p> Then<'p> {
         }
     }
 
-    /// Returns the health at that time: from the Ready condition if it has not changed since then; otherwise
-    /// from the outcome.
+    /// Returns the health of a release at that time. It comes from the Ready condition if that has not changed since;
+    /// otherwise from the outcome.
     fn health(&self, pin: &Pin, state: &State, release: &str) -> Health {
         let ran = pin.moves.iter().rfind(|ran| {
             ran.generation >= state.revision && ran.since <= self.moment && *ran.release == *release
@@ -231,8 +232,8 @@ impl<'p> Then<'p> {
         }
     }
 
-    /// Returns the state that made a release effective. If the end of a hold made it effective, also returns
-    /// that hold and its end.
+    /// Returns the state that made a release effective; None if it is not recorded. If the end of a hold made the
+    /// release effective, also returns that hold and the time of its end.
     fn origin(
         &self,
         history: &'p History,
@@ -240,7 +241,7 @@ impl<'p> Then<'p> {
         owned: bool,
     ) -> Option<(&'p State, Option<(&'p Hold, Timestamp)>)> {
         let states = history.until(self.moment);
-        // If the ReleasePin was deleted and created again, only the states of the newer ReleasePin are used.
+        // If the ReleasePin was deleted and created again, the states of the older ReleasePin are left out.
         let last = states.last()?;
         let own = states.iter().rev().take_while(|state| state.is_like(last));
         let states = states.get(states.len() - own.count()..)?;
@@ -249,16 +250,16 @@ impl<'p> Then<'p> {
         Some((states.get(found.span)?, found.ended))
     }
 
-    /// Returns the time of the last recorded change of a ReleasePin that may be deleted at that time; None if
-    /// it was not deleted.
+    /// Returns the time of the last recorded change of a ReleasePin that may have been deleted since; None if it was
+    /// not deleted.
     fn deleted_after(&self, history: &History, pin: Option<&Pin>) -> Option<Timestamp> {
-        // While the first list of ReleasePins runs, no ReleasePin counts as deleted.
+        // Until the first list of ReleasePins is complete, a missing ReleasePin does not count as deleted.
         let is_listed = self.world.are_known(&[Source::RELEASE_PINS]);
         let deleted = || history.deleted_after(self.moment, pin);
         (pin.is_some() || is_listed).then(deleted).flatten()
     }
 
-    /// Returns the release that was the last good one at that time.
+    /// Returns the release that was the last good one at that time; None if there was none.
     fn good(&self, component: &Key, pin: &'p Pin, release: &'p str) -> Option<Good<'p>> {
         let left = rollback::went_back(pin, release, self.moment);
         let ran = pin.moves.iter().rfind(|ran| {

@@ -1,5 +1,5 @@
-//! Finds the change that made the effective release effective. This may be an older change than the newest
-//! one: after a promotion, somebody may place a hold on the same release.
+//! Finds the change that made the effective release effective. It may not be the newest change: after a promotion,
+//! somebody may place a hold on the same release.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,42 +9,43 @@ use crate::api::hold::Hold;
 use crate::api::openchoreo::pin;
 use crate::engine::revisions::{Cause, Revision, Revisions, Row};
 
-/// The change that made a release effective.
+/// How a release became effective: by a change of the ReleasePin, or by the end of a hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
-    /// The action; None if it is not recorded.
+    /// The action of the change; None if it is not recorded.
     pub cause: Option<Cause>,
-    /// The time of the change; if the end of a hold made the release effective, the time of that end.
+    /// The time of the change. If the end of a hold made the release effective, the time of that end. None if it is
+    /// unknown.
     pub since: Option<Timestamp>,
     /// The hold whose end made the release effective; None if a change made it effective.
     pub ended: Option<Hold>,
 }
 
-/// The state of a ReleasePin between two changes.
+/// The state of a ReleasePin from one change to the next.
 pub(in crate::subjects::release_pin) struct Span<'s> {
     /// The time of the change that starts the span; None if it is unknown.
     pub at: Option<Timestamp>,
-    /// The release that the change made effective, as its audit entry says.
+    /// The release that became effective with that change, according to its audit entry; None if it is not recorded.
     pub recorded: Option<&'s str>,
-    /// The release that the releaseRef names.
+    /// The release that the releaseRef names during the span; None if it is not recorded.
     pub reference: Option<&'s str>,
-    /// The holds of the ReleasePin.
+    /// The holds of the ReleasePin during the span.
     pub holds: &'s [Hold],
 }
 
-/// The span in which a release became effective.
+/// The span (the time between two changes) in which a release became effective.
 pub(in crate::subjects::release_pin) struct Origin<'s> {
-    /// The index of the span whose change made the release effective. If the end of a hold made it effective:
-    /// the index of the first of the consecutive spans, up to that end, that name the release.
+    /// The index of the span. If the end of a hold made the release effective, it is the first of the consecutive
+    /// spans that name the release.
     pub span: usize,
-    /// The hold whose end made the release effective, and the time of its end; None if a change made it
+    /// The hold whose end made the release effective, and the time of its end. None if a change made the release
     /// effective.
     pub ended: Option<(&'s Hold, Timestamp)>,
 }
 
 impl<'s> Span<'s> {
-    /// Returns the effective release of the span at `moment`. If `moment` is None, returns the effective
-    /// release at the start of the span.
+    /// Returns the effective release at `moment`, or at the start of the span if `moment` is None. `owned` says
+    /// whether a GitOps tool owns the ReleasePin.
     fn effective(&self, moment: Option<Timestamp>, owned: bool) -> Option<&'s str> {
         let by_holds = |moment: Timestamp| {
             let active = self
@@ -60,7 +61,8 @@ impl<'s> Span<'s> {
         }
     }
 
-    /// Returns the holds with a release that end between the start of the span and `moment`, with their ends.
+    /// Returns the holds of the span that fix a release and end between the start of the span and `moment`, each with
+    /// the time of its end.
     fn ends(&self, moment: Timestamp, owned: bool) -> impl Iterator<Item = (&'s Hold, Timestamp)> {
         let begins = self.at.unwrap_or(Timestamp::MAX);
         let fixing = self.holds.iter();
@@ -69,8 +71,8 @@ impl<'s> Span<'s> {
         ends.filter(move |(_, end)| begins < *end && *end <= moment)
     }
 
-    /// Returns the last hold whose end, up to `moment`, made another release effective, and the time of its
-    /// end.
+    /// Returns the last hold whose end made another release effective, no later than `moment`, and the time of that
+    /// end. None if there is none.
     fn last_end(&self, moment: Timestamp, owned: bool) -> Option<(&'s Hold, Timestamp)> {
         let changes = self.ends(moment, owned).filter(|(hold, end)| {
             let before = end.checked_sub(SignedDuration::from_nanos(1)).ok();
@@ -80,7 +82,7 @@ impl<'s> Span<'s> {
         changes.max_by_key(|(_, end)| *end)
     }
 
-    /// Returns whether the releaseRef or a hold names a release.
+    /// Returns whether the releaseRef or a hold names the release during the span.
     fn names(&self, release: &str) -> bool {
         let mut fixed = self.holds.iter().filter_map(|hold| hold.release.as_deref());
         self.reference == Some(release)
@@ -89,8 +91,8 @@ impl<'s> Span<'s> {
     }
 }
 
-/// Finds the span in which `release` became effective; None if another release is effective at `now`. The
-/// spans are consecutive, and the last one ends at `now`. `owned` says whether a GitOps tool owns the
+/// Finds the span in which `release` became effective; None if another release is effective at `now`. The spans
+/// follow each other without a gap, and the last one ends at `now`. `owned` says whether a GitOps tool owns the
 /// ReleasePin.
 pub(in crate::subjects::release_pin) fn origin<'s>(
     spans: &[Span<'s>],
@@ -131,8 +133,8 @@ impl<'r> From<&'r Revision<Pinned>> for Span<'r> {
 }
 
 impl Revisions<Pinned> {
-    /// Finds the change that made `release` effective. `owned` says whether a GitOps tool owns the
-    /// ReleasePin.
+    /// Finds the change that made `release` effective. If it is unknown, all values of the result are None. `owned`
+    /// says whether a GitOps tool owns the ReleasePin.
     pub fn made(&self, release: &str, now: Timestamp, owned: bool) -> Made {
         let unknown = Made {
             cause: None,
@@ -157,7 +159,8 @@ impl Revisions<Pinned> {
         let Some(first) = known.get(found.span) else {
             return made;
         };
-        // If earlier revisions are unknown, the release may have been effective before the first known one.
+        // If earlier revisions are missing, the release may have been effective already before the first known
+        // revision.
         let is_after_a_hole = found.span == 0 && known.len() < self.rows.len();
         if is_after_a_hole && !is_certain(first) {
             return made;
@@ -170,8 +173,8 @@ impl Revisions<Pinned> {
     }
 }
 
-/// Returns whether a revision certainly made its release effective, even if the revision before it is
-/// unknown.
+/// Returns whether it is certain that this revision made its release effective, even if the revision before it is
+/// missing.
 fn is_certain(revision: &Revision<Pinned>) -> bool {
     let Some(content) = &revision.content else {
         return false;

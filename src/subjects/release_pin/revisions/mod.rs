@@ -1,4 +1,5 @@
-//! The revisions of a ReleasePin: one per generation, from the audit entries and the outcomes in the status.
+//! The revisions of a ReleasePin, one per generation. They come from the audit entries, and from the outcomes in the
+//! status.
 
 mod made;
 mod pin;

@@ -1,4 +1,4 @@
-//! Builds the revisions of a ReleasePin: the changes from its audit entries, the health from its status.
+//! Builds the revisions of a ReleasePin. The changes come from its audit entries, the health comes from its status.
 
 use std::collections::BTreeMap;
 
@@ -20,34 +20,34 @@ use crate::subjects::release_pin::kind::KIND;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pinned {
-    /// The effective release.
+    /// The effective release of this revision.
     pub release: ContentRef,
-    /// The holds; empty if the revision has no audit entry.
+    /// The holds of the ReleasePin in this revision; empty if the revision has no audit entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<Hold>,
-    /// The release that the releaseRef names; None if it is not recorded.
+    /// The release that the releaseRef names in this revision; None if it is not recorded.
     #[serde(skip)]
     pub reference: Option<String>,
-    /// The effective release of the revision before; None if there was none or it is not recorded.
+    /// The effective release of the previous revision; None if there was none or it is not recorded.
     #[serde(skip)]
     pub replaced: Option<String>,
 }
 
-/// What is recorded about one generation of a ReleasePin.
+/// The records about one generation of a ReleasePin.
 #[derive(Default)]
 struct Found<'a> {
     entry: Option<&'a AuditEntrySpec>,
     outcome: Option<&'a Outcome>,
-    /// The newest checkpoint, if this is the last revision that it replaces.
+    /// The newest checkpoint, if this generation is the last one that the checkpoint replaces.
     checkpoint: Option<&'a AuditEntrySpec>,
-    /// The ReleasePin, if this is its current generation.
+    /// The ReleasePin itself, if this generation is its current one.
     pin: Option<&'a ReleasePin>,
 }
 
 /// Builds the revisions of a ReleasePin from audit entries and from its status.
 ///
-/// A revision needs an audit entry, or an outcome, or it is the current one. Entries of an earlier ReleasePin
-/// with the same name are ignored.
+/// The result contains the current revision, and each older one with an audit entry or an outcome. Entries of a
+/// deleted ReleasePin with the same name are ignored.
 pub fn of_pin(pin: &ReleasePin, entries: &[AuditEntry], now: Timestamp) -> Revisions<Pinned> {
     let current = pin.metadata.generation.unwrap_or_default();
     let own = || {
@@ -88,15 +88,15 @@ pub fn of_pin(pin: &ReleasePin, entries: &[AuditEntry], now: Timestamp) -> Revis
     }
 }
 
-/// Reads a ReleasePin and its revisions from the server; None if the ReleasePin does not exist.
+/// Reads a ReleasePin from the server and builds its revisions; None if the ReleasePin does not exist.
 pub async fn read_pin(
     client: &Client,
     namespace: &str,
     name: &str,
     now: Timestamp,
 ) -> Result<Option<(ReleasePin, Revisions<Pinned>)>, kube::Error> {
-    // The entries are read before the ReleasePin. An entry is written after its change, and the ReleasePin
-    // itself has the values of its newest change.
+    // Read the entries before the ReleasePin. A change in between may lack its entry here, but the ReleasePin itself
+    // contains the values of its newest change.
     let entries: Api<AuditEntry> = Api::namespaced(client.clone(), namespace);
     let of_pin = ListParams::default().fields(&format!("spec.subject.name={name}"));
     let entries = entries.list(&of_pin).await?.items;
@@ -133,7 +133,8 @@ impl Found<'_> {
         }
     }
 
-    /// Returns the audit entry of the current generation, built from the ReleasePin itself.
+    /// Returns the audit entry for the current generation, built from the ReleasePin itself; None if this is an older
+    /// generation.
     fn as_on_the_pin(&self, now: Timestamp) -> Option<AuditEntrySpec> {
         let recorder = audit::Recorder {
             by: "",

@@ -1,4 +1,4 @@
-//! Names the subject of a command that reads revisions. At present, this is only a ReleasePin.
+//! The ReleasePin that a user names in a command, to read its revisions.
 
 use jiff::Timestamp;
 use kube::api::{Api, ListParams};
@@ -14,7 +14,7 @@ use crate::subjects::release_pin::rules::NAMES;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     pub name: String,
-    /// The component and the environment; None if the user typed the name of the ReleasePin.
+    /// The component and the environment that the user typed; None if the user typed the name of the ReleasePin.
     pub place: Option<(String, String)>,
 }
 
@@ -26,7 +26,7 @@ pub enum NoSubject {
     NotDeployed {
         component: String,
         environment: String,
-        /// If the environment does not exist: the existing environments. Otherwise empty.
+        /// The names of the existing environments if the environment does not exist; otherwise empty.
         known: Vec<String>,
     },
     /// The ReleasePin does not exist.
@@ -38,8 +38,8 @@ pub enum NoSubject {
 }
 
 impl NoSubject {
-    /// Returns the error about a component that is not deployed in an environment. Looks up whether the
-    /// environment exists.
+    /// Returns the error for a component that is not deployed in an environment. If the environment does not exist,
+    /// the error lists the existing ones.
     pub async fn not_deployed(
         client: &Client,
         namespace: &str,
@@ -61,7 +61,7 @@ impl NoSubject {
         }
     }
 
-    /// Returns the next step for the user, if there is one.
+    /// Returns the next step for the user; None if there is none.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotDeployed { .. } | Self::NoPin(_) => {
@@ -81,7 +81,7 @@ impl Subject {
         }
     }
 
-    /// Reads the ReleasePin and its revisions from the server.
+    /// Reads the ReleasePin from the server and builds its revisions.
     pub async fn read(
         &self,
         client: &Client,
@@ -89,7 +89,8 @@ impl Subject {
         now: Timestamp,
     ) -> Result<(ReleasePin, Revisions<Pinned>), NoSubject> {
         let found = read_pin(client, namespace, &self.name, now).await?;
-        // Different pairs of component and environment can give the same ReleasePin name.
+        // Different pairs of component and environment can give the same ReleasePin name, so the found ReleasePin may
+        // be another one.
         let found = found.filter(|(pin, _)| {
             let own = (&pin.spec.component, &pin.spec.environment);
             let asked = self

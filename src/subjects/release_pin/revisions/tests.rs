@@ -98,7 +98,7 @@ fn checkpoint(through: i64, to: &str) -> AuditEntry {
     entry
 }
 
-/// Returns each row as short text.
+/// Returns each row of the history as short text, to compare it with the expected text.
 fn words(revisions: &Revisions<Pinned>) -> Vec<String> {
     let row = |row: &Row<Pinned>| match row {
         Row::Missing(missing) => format!(

@@ -108,7 +108,7 @@ fn changes_before_the_start_come_first_and_the_closest_of_them_leads() {
     let after: Vec<bool> = suspects.iter().map(|suspect| suspect.is_after).collect();
     assert_eq!(after.iter().filter(|after| **after).count(), 2);
     assert_eq!(after[6..], [true, true]);
-    // Changes more than a day before the start are not listed.
+    // Changes more than a day before the start of the incident are left out.
     let start = "2026-11-16T08:03:00Z".parse().unwrap();
     let suspects = rank(&past, &world, start, start);
     assert_eq!(suspects.len(), 6);

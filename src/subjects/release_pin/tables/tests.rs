@@ -66,14 +66,14 @@ fn what_is_asked_is_what_was_told() {
     assert_eq!(world.pins_of(&component).count(), 2);
     let row = world.release(&key("c-1")).unwrap();
     assert_eq!((row.size, row.version.as_deref()), (Some(4711), Some("v1")));
-    // After this change of the ReleasePin, nothing names the old release.
+    // The ReleasePin now names another release, so no ReleasePin names the old one.
     world.pins(Event::Applied(pin("c-prod", "c", "prod", "c-3")));
     assert_eq!(world.pins_naming(&key("c-1")).count(), 0);
     assert_eq!(
         world.pins_naming(&key("c-3")).collect::<Vec<_>>(),
         ["c-dev", "c-prod"]
     );
-    // ReleasePins still name the release after its deletion.
+    // After the deletion of the release, ReleasePins still name it.
     world.releases(Event::Deleted(release("c-3", Some("c"), 3)));
     assert_eq!(world.pins_naming(&key("c-3")).count(), 2);
     let prod = world.pin_of(&component, "prod").unwrap();
@@ -100,7 +100,7 @@ fn holds_and_their_releases_count() {
     for named in ["c-0", "c-1", "c-2"] {
         assert_eq!(world.pins_naming(&key(named)).count(), 1, "{named}");
     }
-    // If a GitOps tool owns the ReleasePin, a hold with a release does not end.
+    // If a GitOps tool owns the ReleasePin, a hold that fixes a release does not end.
     held.annotations_mut()
         .insert("argocd.argoproj.io/tracking-id".into(), "x".into());
     world.pins(Event::Applied(held));
@@ -141,7 +141,7 @@ fn a_new_list_forgets_what_it_does_not_bring() {
     assert!(!world.is_live());
 }
 
-/// Compares the indexes with all rows.
+/// Checks that the indexes match the rows of the tables.
 fn check(world: &World) {
     let mut named: BTreeMap<Key, BTreeSet<Arc<str>>> = BTreeMap::new();
     let tables = world.release_pins();
@@ -187,7 +187,7 @@ proptest! {
         for (what, name, component, target, day) in events {
             let (name, component) = (format!("n{name}"), format!("c{component}"));
             match what {
-                // The component and the environment of a ReleasePin are immutable.
+                // The component and the environment of a ReleasePin never change, so the name determines both.
                 0 | 1 => {
                     let environment = format!("e-{name}");
                     let owner = format!("c-{name}");
@@ -253,7 +253,7 @@ async fn a_feed_follows_a_server() {
     assert_eq!(touched.next().await, Some(told));
 }
 
-/// Returns a client whose server answers discovery requests with an error.
+/// Returns a client whose server answers every discovery request with an error.
 fn without_discovery(embedded: &Embedded) -> kube::Client {
     let client = embedded.client("shop");
     let service = tower::service_fn(move |request: Request<Body>| {

@@ -27,12 +27,12 @@ use crate::subjects::release_pin::actions::rollback::{self, Rollback, Target};
 use crate::subjects::release_pin::facts::{self, PinFact};
 use crate::subjects::release_pin::kind::{KIND, live};
 
-/// The time at which the tests make their plans and usually apply them.
+/// The time at which the tests make their plans, and usually also apply them.
 fn then() -> Timestamp {
     "2026-01-06T00:00:00Z".parse().unwrap()
 }
 
-/// An embedded server with one component, two releases, two environments and one ReleasePin.
+/// An embedded server with one component, two releases, two environments and one ReleasePin, for a test.
 struct Shop {
     embedded: Embedded,
     client: Client,
@@ -62,8 +62,8 @@ impl Shop {
         shop
     }
 
-    /// Checks that the audit entries of cart-prod have these operations in this order, and that their chain
-    /// is valid.
+    /// Checks that the audit entries of cart-prod belong to these operations in this order, and that they form a
+    /// valid chain.
     async fn verifies(&self, operations: &[&str]) {
         let entries = self.entries();
         let entries = entries.list(&ListParams::default()).await.unwrap().items;
@@ -99,7 +99,7 @@ impl Shop {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// Returns a client that acts as another user.
+    /// Returns a client that acts as the user `name`.
     fn client_of(&self, name: &str) -> Client {
         let user = User {
             name: name.to_owned(),
@@ -108,7 +108,7 @@ impl Shop {
         self.embedded.as_user(user).client("default")
     }
 
-    /// Applies a plan with one change, expects that a fact is no longer true, and returns the error as text.
+    /// Applies a plan with one change whose facts are no longer true. Returns the error as text.
     async fn refusal(&self, plan: &Plan) -> String {
         let error = apply(&self.client, plan, &plan.changes[0], &then).await;
         let error = error.unwrap_err();
@@ -146,7 +146,7 @@ impl Shop {
     }
 }
 
-/// Creates an object.
+/// Creates an object on the test server.
 async fn made(client: &Client, object: &impl serde::Serialize) {
     fixture::create(client, object).await.unwrap();
 }
@@ -189,13 +189,13 @@ async fn a_pin_is_made_and_moved_and_its_release_claimed() {
     assert!(release.is_pinned());
     assert_eq!(release.claim().unwrap().unwrap().operation, "one");
     assert!(!shop.releases().get("cart-3").await.unwrap().is_pinned());
-    // The second run of the same plan finds that the change is already made.
+    // The second run of the same plan finds out that the first run made the change.
     let again = apply(&shop.client, &plan, &plan.changes[0], &then).await;
     assert_eq!(again.unwrap(), Applied::Done(1));
     let now = shop.pins().get("cart-prod").await.unwrap();
     assert_eq!(now.resource_version(), pin.resource_version());
     shop.verifies(&["one"]).await;
-    // The ReleasePin already has the desired state, so nothing is written.
+    // The ReleasePin already has the desired state, so `apply` writes nothing.
     let plan = shop.plan("two").await;
     assert_eq!(
         apply(&shop.client, &plan, &plan.changes[0], &then)
@@ -229,7 +229,7 @@ async fn who_comes_second_is_told_who_was_first() {
         ),
         (Some(2), "one")
     );
-    // kubectl writes no operation annotation. The server knows the author and the time.
+    // kubectl writes no operation annotation, but the server records the author and the time.
     let three = shop.plan("three").await;
     assert!(three.changes[0].unchanged);
     set_release(&bob, "cart-prod", "cart-3").await;
@@ -248,7 +248,7 @@ async fn who_comes_second_is_told_who_was_first() {
     );
 }
 
-/// Changes the release of a ReleasePin in the way of `kubectl edit`.
+/// Changes the release of a ReleasePin without an operation annotation, like `kubectl edit`.
 async fn set_release(client: &Client, pin: &str, release: &str) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client.clone());
     let patch = Patch::Merge(json!({"spec": {"releaseRef": {"name": release}}}));
@@ -272,7 +272,7 @@ async fn a_fact_that_is_no_more_stops_it_and_is_told() {
     );
     set_release(&bob, "cart-dev", "cart-2").await;
 
-    // Another user creates the ReleasePin; later somebody deletes it and creates it again.
+    // Another user creates the ReleasePin; later that user deletes it and creates it again.
     shop.pin("prod", "cart-1").await;
     let told = shop.refusal(&plan).await;
     assert!(
@@ -351,8 +351,8 @@ async fn a_pin_that_was_made_again_is_another_one() {
     let shop = Shop::open().await;
     shop.pin("prod", "cart-1").await;
     let plan = shop.plan("one").await;
-    // Between the last read and the write, somebody deletes the ReleasePin and creates it again: it has the
-    // same generation, but another uid.
+    // After bowline's last read and before its write, somebody deletes the ReleasePin and creates it again. The new
+    // one has the same generation but another uid.
     let other = shop.embedded.clone();
     let client = between(&shop.embedded, move |what, count| match (what, count) {
         ("releasepins", 0) => {
@@ -386,23 +386,24 @@ async fn a_pin_that_was_made_again_is_another_one() {
     assert_eq!(pin.spec.release_ref.name, "cart-1");
 }
 
-/// An action of another client while bowline writes.
+/// An action of another client that runs while bowline writes.
 type Deed = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 #[derive(Clone)]
 enum Happening {
     Nothing,
-    /// The request is lost before it reaches the server.
+    /// The write request is lost before it reaches the server.
     LostBefore,
-    /// The server writes, but its answer is lost.
+    /// The server makes the write, but its answer is lost.
     LostAfter,
-    /// Another client acts just before the write.
+    /// Another client acts just before the server gets the write.
     Before(Deed),
-    /// The server writes, its answer is lost, and then another client acts.
+    /// The server makes the write, its answer is lost, and then another client acts.
     LostThen(Deed),
 }
 
-/// Returns a client that disturbs writes. `happens` gets the resource and the number of the write.
+/// Returns a client whose writes are disturbed. `happens` gets the resource and the number of the write, and returns
+/// the disturbance.
 fn between<F>(embedded: &Embedded, happens: F) -> Client
 where
     F: Fn(&str, usize) -> Happening + Clone + Send + Sync + 'static,
@@ -485,7 +486,7 @@ async fn lost_answers_change_nothing_about_what_is_done() {
                 "once, and only once"
             );
             assert_eq!(pin.spec.release_ref.name, "cart-2");
-            // Somebody created the ReleasePin by hand, so its first entry has no operation.
+            // If somebody created the ReleasePin by hand, its first audit entry has no operation.
             let expected: &[&str] = if made { &["-", "one"] } else { &["one"] };
             shop.verifies(expected).await;
         }
@@ -541,7 +542,7 @@ async fn what_was_done_and_then_overwritten_was_done() {
     }
 }
 
-/// Rolls cart-prod back to cart-3, in the way of `bowline rollback`.
+/// Rolls cart-prod back to cart-3, like `bowline rollback`.
 async fn roll_back(client: &Client) {
     let mut feed = crate::subjects::watch(client, Some("default"));
     feed.until(World::is_live).await;
@@ -571,8 +572,8 @@ async fn what_hides_whether_it_was_done_is_said() {
     shop.pin("prod", "cart-1").await;
     let plan = shop.plan("one").await;
     let embedded = shop.embedded.clone();
-    // Somebody replaces the ReleasePin twice, without the operation annotation, before bowline writes its
-    // first audit entry.
+    // Somebody changes the ReleasePin twice without the operation annotation, before bowline writes its first audit
+    // entry.
     let deed: Deed = Arc::new(move || {
         let client = embedded.client("default");
         async move {
@@ -608,7 +609,7 @@ async fn claims_are_of_the_time_of_claiming() {
     let shop = Shop::open().await;
     shop.pin("prod", "cart-1").await;
     let plan = shop.plan("one").await;
-    // The plan is an hour old, and each call of the clock adds two minutes.
+    // The plan is an hour old, and the clock advances by two minutes with each call.
     let minutes = AtomicI64::new(60);
     let clock = || {
         let passed = minutes.fetch_add(2, Ordering::SeqCst);
@@ -624,7 +625,8 @@ async fn claims_are_of_the_time_of_claiming() {
     assert_eq!(done, Applied::Done(2));
     let release = shop.releases().get("cart-2").await.unwrap();
     let claim = release.claim().unwrap().unwrap();
-    // bowline claimed the release at minute 62, and again at minute 68 because the claim was six minutes old.
+    // bowline claimed the release at minute 62. It claimed the release again at minute 68, because the claim was then
+    // six minutes old.
     assert_eq!(claim.at.0, then() + SignedDuration::from_mins(68));
     let pin = shop.pins().get("cart-prod").await.unwrap();
     let operation = pin.operation().unwrap().unwrap();
@@ -660,8 +662,7 @@ async fn writes_of_the_status_do_not_stop_it() {
     shop.pin("prod", "cart-1").await;
     let plan = shop.plan("one").await;
     let embedded = shop.embedded.clone();
-    // Another client writes the status before each write of bowline, and then as often as the store accepts
-    // it.
+    // Another client writes the status before each write of bowline, and after that as often as the store accepts.
     let status: Deed = Arc::new(move || {
         let client = embedded.client("default");
         async move { flap(&client, 0).await }.boxed()
@@ -687,7 +688,7 @@ async fn writes_of_the_status_do_not_stop_it() {
     );
 }
 
-/// Writes the status of a ReleasePin, and an annotation that no rule reads.
+/// Writes the status of a ReleasePin and an annotation, neither of which a rule reads.
 async fn flap(client: &Client, count: usize) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client.clone());
     let params = PatchParams::default();
@@ -770,7 +771,7 @@ async fn a_long_chain_is_read_in_pages_where_it_has_to_be() {
         )
         .await;
     }
-    // After two unrecorded changes, the newest audit entry is not that of the previous revision.
+    // After two changes without an audit entry, the newest entry does not belong to the previous revision.
     set_release(&shop.client, "cart-prod", "cart-1").await;
     let pin = shop.pins().get("cart-prod").await.unwrap();
     let newest = audit.record(&KIND, &dynamic(&pin)).await.unwrap().unwrap();
@@ -784,7 +785,7 @@ fn entry_name(pin: &ReleasePin, generation: i64) -> String {
     crate::api::names::audit_entry(&pin.name_any(), &pin.uid().unwrap(), generation)
 }
 
-/// Returns a plan with the same change for several components.
+/// Returns a plan that makes the same change for several components.
 async fn set(shop: &Shop, names: &[&str]) -> Plan {
     let mut plan = shop.plan("set").await;
     let first = plan.changes.remove(0);
@@ -880,7 +881,7 @@ async fn a_set_is_aborted_between_its_changes() {
             Err(ApplyError::NotBegun { .. })
         ]
     ));
-    // A second run of the same plan continues after the abort.
+    // The second run of the same plan makes the changes that the aborted run left out.
     abort.store(false, Ordering::SeqCst);
     let results = apply_all(&client, &plan, &then, &abort).await;
     for result in results {

@@ -1,4 +1,4 @@
-//! Tests of audit chains: histories that bowline writes are valid, and verification finds every manipulation.
+//! Tests of audit chains: each chain that bowline writes is valid, and verification finds every manipulation.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time};
@@ -39,7 +39,7 @@ fn at(second: i64) -> Timestamp {
 #[derive(Clone, Debug)]
 enum Step {
     Move(u8),
-    /// The engine writes the ReleasePin and stops before it writes the audit entry.
+    /// bowline writes the ReleasePin and stops before it writes the audit entry.
     HalfMove(u8),
     Hold(Option<u8>),
     /// Somebody edits the ReleasePin with kubectl, and the controller observes it.
@@ -135,7 +135,7 @@ impl History {
         self.entries.extend(new);
     }
 
-    /// Changes the ReleasePin in the way of an API server.
+    /// Changes the ReleasePin like an API server: increments the generation and records the user.
     fn write(&mut self, who: &str, change: impl FnOnce(&mut ReleasePin)) {
         self.clock += 7;
         change(&mut self.pin);
@@ -292,7 +292,7 @@ fn names_it(verdict: &Verification, name: &str) -> bool {
     })
 }
 
-/// Returns a history with every kind of step.
+/// Returns a history that contains every kind of step.
 fn eventful() -> History {
     History::of(&[
         Step::Move(1),
@@ -316,7 +316,7 @@ fn eventful() -> History {
     ])
 }
 
-/// Collects copies of a value. Each copy has one changed byte in one leaf.
+/// Collects copies of a JSON value. In each copy, one value inside is changed by one byte.
 fn each_changed_leaf(value: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(fields) => {
@@ -414,8 +414,8 @@ fn whoever_seals_again_is_seen_by_the_next_entry_or_the_pin() {
         let mut leaves = Vec::new();
         each_changed_leaf(&object["spec"], "/spec", &mut leaves);
         for (path, leaf) in leaves {
-            // The ReleasePin does not contain the writer of the newest entry; a policy checks that field
-            // instead.
+            // The ReleasePin does not contain the name of the user who wrote its newest entry. A policy checks that
+            // name, so verification cannot.
             if name == newest && path == "/spec/recordedBy" {
                 continue;
             }
@@ -536,8 +536,8 @@ fn an_operation_counts_for_its_generation_only() {
     assert_eq!(edited.spec.actor.as_deref(), Some("kim"));
     assert_eq!(edited.spec.from, moved.spec.to);
     assert_eq!(edited.spec.to, Some(ContentRef::named("checkout-2")));
-    // The time of the entry is that of the edit, which the API server recorded. The controller observed the
-    // edit three seconds later.
+    // The entry has the time of the edit, which the API server recorded. The controller observed the edit three
+    // seconds later.
     assert_eq!(edited.spec.at, Time(at(21)));
 }
 
@@ -609,7 +609,7 @@ fn retention_stops_at_the_head_and_refuses_what_was_rewritten() {
     let mut history = History::of(&[Step::Move(1), Step::Edit(2), Step::Edit(3), Step::Edit(4)]);
     let by_hand = history.entries.clone();
     history.retire(4, true);
-    // The head names the first entry, so all later entries must stay.
+    // The audit head names the first entry, so retention must keep all later entries.
     let names: Vec<String> = history
         .entries
         .iter()
@@ -734,8 +734,8 @@ proptest! {
         let verdict = history.verdict();
         prop_assert_eq!(&verdict.problems, &vec![]);
         prop_assert_eq!(verdict.entries, history.entries.len());
-        // The timeline contains every entry. Entries of a chain keep their order; only checkpoints may have a
-        // later time.
+        // The timeline contains every entry, and entries of a chain keep their order. Only a checkpoint may have a
+        // later time than the next row.
         let rows = timeline(&history.entries, &Span::default());
         prop_assert_eq!(rows.len(), history.entries.len());
         for chain in chains(&history.entries) {
@@ -785,7 +785,7 @@ proptest! {
             prop_assert!(names_it(&found, &history.entries[two].name_any()));
         }
 
-        // After the deletion of its ReleasePin, nothing proves the newest entry of a chain.
+        // If the ReleasePin is deleted, nothing proves the newest entry of its chain, so a change there is not found.
         let end = chains.iter().any(|chain| {
             chain.newest().is_some_and(|newest| newest.name_any() == name)
                 && chain.subject.uid != history.pin.uid()
@@ -809,7 +809,7 @@ fn entries_of_bowline_0_1_are_read_and_verified() {
     assert_eq!((verdict.entries, verdict.chains.len()), (4, 2));
     let held = entries.iter().find(|entry| entry.spec.revision == 3);
     assert_eq!(held.unwrap().spec.release_ref.as_deref(), Some("cart-v2"));
-    // Verification finds a changed value in an entry of the old format too.
+    // Verification also finds a changed value in an entry of the old format.
     for path in ["/spec/releaseRef", "/spec/holds/0/owner", "/spec/to/name"] {
         let mut tampered = stored["entries"].clone();
         *tampered[2].pointer_mut(path).unwrap() = json!("evil");

@@ -5,7 +5,7 @@ use crate::engine::confirmation::Confirmation;
 use crate::engine::plan::{Change, Plan};
 use crate::fixture;
 
-/// Returns a change of a ReleasePin.
+/// Returns a change of the ReleasePin of a component in an environment.
 fn moved(component: &str, environment: &str) -> Change {
     Change {
         is_production: environment.starts_with("production"),
@@ -35,7 +35,7 @@ fn a_plan_with_a_higher_risk_needs_more_input() {
     for (changes, reason, wanted, shown, risk) in [
         (vec![cart("development")], None, "", false, None),
         (vec![cart("staging")], None, "", true, None),
-        // An environment outside the pipeline does not count as a first environment.
+        // An environment outside the pipeline is no first environment, so the user must see the diff.
         (vec![cart("lab")], None, "", true, None),
         (
             vec![cart("production")],
@@ -65,7 +65,7 @@ fn a_plan_with_a_higher_risk_needs_more_input() {
             true,
             Some("a change of the production environment production-eu"),
         ),
-        // A change that writes nothing needs no confirmation and is not counted.
+        // A change that writes nothing needs no confirmation, so it is not counted.
         (
             vec![cart("staging"), unchanged(search("production"))],
             None,

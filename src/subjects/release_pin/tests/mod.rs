@@ -1,4 +1,4 @@
-//! Tests of the engine with ReleasePins: applying plans, and audit chains.
+//! Tests of the engine with ReleasePins: applied plans, audit chains and confirmations.
 
 mod apply;
 mod audit;

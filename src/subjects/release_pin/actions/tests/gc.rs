@@ -292,7 +292,7 @@ fn nothing_goes_while_a_release_pin_names_a_release_that_does_not_exist() {
             told(&refusal),
             "gc deletes nothing, because ReleasePin old-dev names release old-9, which does not exist | create release old-9 again: bowline apply -f FILE | or deploy an existing release: bowline deploy COMPONENT -e ENVIRONMENT --release NAME"
         );
-        // The lost release of this component does not refuse gc for another component.
+        // The missing release belongs to another component, so gc is not refused for this component.
         let other = Gc {
             components: vec!["cart".to_owned()],
             ..keeping(1)

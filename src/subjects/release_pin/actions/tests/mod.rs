@@ -1,4 +1,4 @@
-//! Tests of the rules as tables: a read model, a command, the expected plan or refusal.
+//! Tests of the rules as tables. Each row is a read model, a command, and the expected plan or refusal.
 
 mod gc;
 mod mark;
@@ -69,8 +69,8 @@ fn hold(id: &str, until: Option<&str>, release: Option<&str>) -> Value {
     }]}})
 }
 
-/// Returns a read model with four components and the pipeline dev -> staging -> prod. `more` adds the objects
-/// of a test case.
+/// Returns a read model with four components and the pipeline dev -> staging -> prod. The function `more` adds the
+/// objects of one test case.
 fn world(more: impl FnOnce(&mut World)) -> World {
     let mut world = World::new();
     for name in ["dev", "staging"] {
@@ -106,7 +106,7 @@ fn asked(reason: &str) -> Asked {
     }
 }
 
-/// Returns the changes of a plan as one line.
+/// Returns the changes of a plan as one line of text.
 fn shown(plan: &Plan) -> String {
     let changes = plan.changes.iter().map(|change| {
         let from = change
@@ -162,7 +162,7 @@ type Change = fn(&mut World);
 
 const NONE: Change = |_| {};
 
-/// The columns: title, change of the read model, components, source, target, reason, expected result.
+/// A test case. The columns: title, change of the read model, components, source, target, reason, expected result.
 type Promotion = (
     &'static str,
     Change,
@@ -830,8 +830,8 @@ fn holds() {
     );
 }
 
-/// The facts of a plan are true in the read model of the plan. After a change, the test finds those that are
-/// no longer true.
+/// All facts of a plan are true in the read model that it was made from. After a change of the read model, the
+/// affected facts are no longer true.
 #[test]
 fn facts_hold_until_they_do_not() {
     let before = world(NONE);
@@ -845,7 +845,8 @@ fn facts_hold_until_they_do_not() {
     let plan = promote::plan(&before, &command, &asked("")).unwrap();
     let change = &plan.changes[0];
     let broken = |world: &World| -> Vec<&'static str> {
-        // The effective release changes together with the ReleasePin. Another test covers the end of a hold.
+        // The fact about the effective release changes together with the ReleasePin, so it is left out. Another test
+        // covers the end of a hold.
         let others = facts::of(change).filter(|fact| !matches!(fact, PinFact::Effective { .. }));
         let broken = others.filter(|fact| !fact.holds(world, now()));
         broken
@@ -864,7 +865,7 @@ fn facts_hold_until_they_do_not() {
     };
     let table: &[(Change, &[&str])] = &[
         (NONE, &[]),
-        // A write of the status changes no fact.
+        // A write of the status leaves all facts true.
         (
             |world| {
                 world.pins(Event::Applied(pin(
@@ -910,7 +911,7 @@ fn facts_hold_until_they_do_not() {
             },
             &["owner"],
         ),
-        // The hold that fixed the ready release has ended.
+        // The hold that fixed the ready release has ended, so another release is effective.
         (
             |world| {
                 let applied = json!({"status": {"appliedRelease": "cart-1"}});

@@ -1,4 +1,4 @@
-//! Tests that the command in the hint of a refusal works.
+//! Tests that the command in the hint of each refusal works.
 
 use super::*;
 

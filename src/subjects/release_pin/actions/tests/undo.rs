@@ -4,7 +4,7 @@ use super::*;
 use crate::api::bowline::audit::AuditEntry;
 use crate::subjects::release_pin::actions::undo::{self, Undo};
 
-/// Returns an audit entry of the ReleasePin of cart in an environment, for one revision.
+/// Returns the audit entry for one revision of cart's ReleasePin in an environment.
 fn entry(environment: &str, revision: i64, to: &str, extra: Value) -> AuditEntry {
     let mut spec = json!({
         "subject": {
