@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use paths::{paths, without_comments};
 
-/// The layers of modules, lowest first. A module may use itself and the modules of lower layers, but no other
-/// module of its own layer. The module `cycles` checks the submodules.
+/// The layers of the modules, lowest layer first. A module may use itself and the modules of lower layers,
+/// but no other module of its own layer.
 const LAYERS: &[&[&str]] = &[
     &["text", "small_file"],
     &["child"],
@@ -28,15 +28,16 @@ const LAYERS: &[&[&str]] = &[
     &["core", "main", "lib", "architecture", "texts"],
 ];
 
-/// The folder that has a layer of its own: `connect` serves a work tree, and the rest of `gitops` uses the
-/// connection.
+/// The one folder that has another layer than its parent, because `connect` uses `gitops::tree` and the rest
+/// of `gitops` uses `connect`.
 const TREE: &str = "gitops::tree";
 
 fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
-/// Returns the modules that a source names by `crate::` or `bowline::`, also inside groups (`{a, b}`).
+/// Returns the modules that a source text names by `crate::` or `bowline::`. Also finds modules inside groups
+/// (`{a, b}`).
 fn named(source: &str) -> BTreeSet<String> {
     let found = paths(&without_comments(source), &["crate", "bowline"]);
     found
@@ -46,7 +47,7 @@ fn named(source: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the module with a layer that a path inside the crate belongs to.
+/// Returns the module of [`LAYERS`] to which a path inside the crate belongs.
 fn module_of(path: &[String]) -> String {
     let joined = path.iter().take(2).cloned().collect::<Vec<_>>().join("::");
     match joined == TREE {
@@ -66,10 +67,12 @@ fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The folders that are packages of their own: `crate::x` in `cli` is `crate::cli::x` in the whole program.
+/// The folders that Cargo builds as packages of their own. In the package `cli`, `crate::x` means
+/// `crate::cli::x` of the whole program.
 const PACKAGES: &[&str] = &["cli", "controllers", "tui"];
 
-/// Returns the sources of the program by their path in `src`. Their paths are those of one big package.
+/// Returns the sources of the whole program by their path in `src`. Rewrites module paths in the sources, as
+/// if the program were one package.
 fn program() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
@@ -90,8 +93,8 @@ fn program() -> Vec<(PathBuf, String)> {
     read.collect()
 }
 
-/// Changes the paths in a source of a package to those of one big package. `is_own` returns true for the modules of
-/// the package.
+/// Rewrites the module paths in a source of a package, as if the whole program were one package. `is_own`
+/// returns true for the modules of `package`.
 fn as_one_package(source: &str, package: &str, is_own: impl Fn(&str) -> bool) -> String {
     let mut parts = source.split("crate::");
     let mut whole = parts.next().unwrap_or_default().to_owned();
@@ -111,7 +114,7 @@ fn as_one_package(source: &str, package: &str, is_own: impl Fn(&str) -> bool) ->
         .replace("bowline_controllers::", "crate::controllers::")
 }
 
-/// Returns the forbidden dependencies in a source file of a module, as messages.
+/// Returns the forbidden dependencies of one source file, as messages.
 fn violations(module: &str, source: &str) -> Vec<String> {
     let Some(own) = layer(module) else {
         return vec![format!(

@@ -1,39 +1,39 @@
-//! Runs a program until it ends, with limits for its time and its output.
+//! Runs an external program until it ends, with limits for its time and its output.
 //!
-//! A program can leave a process behind that keeps the output pipes open, such as a background job of a git
-//! hook. So this module waits for the end of the program, and not for the end of its output.
+//! A program can leave a background process that keeps the output pipes open, for example a job of a git
+//! hook. Therefore this module waits for the end of the program, and not for the end of its output.
 
 use std::io;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// The limits of a program.
+/// The limits for one run of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The time limit. None: no limit.
+    /// The longest time of the run; None for no limit.
     pub time: Option<Duration>,
-    /// The limit for stdout and stderr together, in bytes.
+    /// The maximum size of stdout and stderr together, in bytes.
     pub output: usize,
-    /// Whether the program gets its own process group. If the program exceeds a limit, all processes of the
-    /// group are killed. A program in its own group cannot read from the terminal.
+    /// Whether the program gets its own process group, so that all its processes can be killed at a limit.
+    /// Such a program cannot read from the terminal.
     pub is_group: bool,
 }
 
-/// The reasons why a program has no result.
+/// The reasons why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The program cannot be started, or its output cannot be read.
+    /// The program could not be started, or its output could not be read.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// The program exceeded the time limit, and was killed.
+    /// The program exceeded this time limit and was killed.
     #[error("it took longer than {0:?}")]
     TooLong(Duration),
-    /// The program exceeded the output limit, and was killed.
+    /// The program exceeded this output limit (bytes) and was killed.
     #[error("it wrote more than {}", crate::text::bytes(*.0 as u64))]
     TooMuch(usize),
 }
 
-/// Runs a program with the given standard input, and returns its output and exit code.
+/// Runs a program with `input` as its standard input. Returns its output and exit status.
 pub fn run(command: &mut Command, input: &[u8], limits: &Limits) -> Result<Output, RunError> {
     let mut said = Vec::new();
     let mut output = run_into(command, input, limits, &mut |bytes| said.extend(bytes))?;
@@ -42,7 +42,7 @@ pub fn run(command: &mut Command, input: &[u8], limits: &Limits) -> Result<Outpu
 }
 
 /// Runs a program and passes its standard output to `stdout` in pieces, so that a long output needs little
-/// memory. The field `stdout` of the result is empty.
+/// memory. Therefore the field `stdout` of the result is empty.
 pub fn run_into(
     command: &mut Command,
     input: &[u8],
@@ -78,14 +78,14 @@ mod system {
 
     use super::{Limits, RunError};
 
-    /// The interval at which a running program is checked for its end.
+    /// The interval between two checks whether the program has ended.
     const MOMENT: Duration = Duration::from_millis(20);
-    /// The time that a program gets to exit after the signal TERM.
+    /// How long a program may take to exit after the signal TERM, before it is killed.
     const FAREWELL: Duration = Duration::from_secs(1);
-    /// The maximum number of bytes that are read from a pipe between two checks for the end of the program.
+    /// The maximum number of bytes to read from a pipe between two checks whether the program has ended.
     const PIECE: usize = 1 << 20;
 
-    /// Writes the input to a program and passes its standard output to `take`, until the program ends.
+    /// Writes the input to the program, and passes its standard output to `take` until the program ends.
     pub(super) fn output(
         child: &mut Child,
         mut input: &[u8],
@@ -159,7 +159,7 @@ mod system {
         }
     }
 
-    /// Waits until a pipe is ready, for at most one [`MOMENT`].
+    /// Waits until one of the pipes is ready, for at most one [`MOMENT`].
     fn wait(pipes: &mut [PollFd<'_>]) -> Result<(), RunError> {
         let moment = Timespec::try_from(MOMENT).ok();
         match poll(pipes, moment.as_ref()) {
@@ -168,7 +168,7 @@ mod system {
         }
     }
 
-    /// Writes as many bytes as the pipe accepts. Returns whether input is left.
+    /// Writes as many bytes as the pipe accepts. Returns whether some input is still unwritten.
     fn write(pipe: &mut impl Write, input: &mut &[u8]) -> bool {
         while !input.is_empty() {
             match pipe.write(input) {
@@ -180,7 +180,7 @@ mod system {
         false
     }
 
-    /// Reads the bytes that are in the pipe. Returns whether more bytes can come.
+    /// Reads the bytes that are now in the pipe. Returns false if no more bytes can come.
     fn read(pipe: &mut impl Read, into: &mut Vec<u8>) -> bool {
         let mut bytes = [0; 64 << 10];
         let begin = into.len();
@@ -195,7 +195,7 @@ mod system {
         true
     }
 
-    /// Kills a program and the processes that it started.
+    /// Kills a program and all processes that it started.
     pub(super) fn end(child: &mut Child, is_group: bool) {
         // Nobody has waited for the child yet, so its process id is still valid.
         let id = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw);
@@ -218,7 +218,7 @@ mod system {
         let _ = child.wait();
     }
 
-    /// Returns the ids of all descendants of a process. The list is empty on a system without `/proc`.
+    /// Returns the process ids of all descendants of a process; an empty list on a system without `/proc`.
     fn descendants(process: u32) -> Vec<u32> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -248,7 +248,7 @@ mod system {
 
     use super::{Limits, RunError};
 
-    /// Reads until the end of the output, because this system has no way to poll its pipes.
+    /// Reads the output until its end, because this system has no way to poll the pipes.
     pub(super) fn output(
         child: &mut Child,
         input: &[u8],

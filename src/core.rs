@@ -1,4 +1,4 @@
-//! The parts of bowline that its front ends and its controllers share. The package `bowline` documents the modules.
+//! The library with the parts of bowline that the command line, the terminal UI and the controllers share.
 
 pub mod api;
 pub mod child;
@@ -13,8 +13,8 @@ pub mod small_file;
 pub mod subjects;
 pub mod text;
 
-/// This static is in the library and not in `main.rs`, so that tests and benchmarks use the same allocator as
-/// users.
+/// The allocator is set in the library and not in `main.rs`, so that tests and benchmarks use the same
+/// allocator as users.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,4 +1,5 @@
-//! The program `bowline`. It only connects the command line to the terminal UI.
+//! The program `bowline`. It only connects the command line and the terminal UI, so all other code is in the
+//! library.
 
 use std::process::ExitCode;
 

@@ -7,17 +7,18 @@ use std::path::Path;
 /// The maximum size of a settings file, in bytes.
 const LIMIT: u64 = 64 << 10;
 
-/// Whether [`small_file`] follows a symbolic link.
+/// Whether [`small_file`] reads a file through a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Follow the link. For the user's own files: many users link their settings from another directory.
+    /// Follows the link. For the user's own files, because many users link their settings from another
+    /// directory.
     Follow,
-    /// Refuse a link. For files of a foreign repository: a link could lead to a private file.
+    /// Refuses a link. For files of a foreign repository, because the link could lead to a private file.
     Refuse,
 }
 
-/// Reads a small text file. None: the file does not exist. Fails for a file of more than 64 KiB, and for a
-/// pipe or a device, which may never end.
+/// Reads a small text file; None if the file does not exist. Fails if the file has more than 64 KiB. Also
+/// fails for a pipe or a device, because reading could never end.
 pub fn small_file(path: &Path, links: Links) -> Result<Option<String>> {
     let found = match links {
         Links::Follow => path.metadata(),

@@ -1,8 +1,8 @@
-//! Cleans foreign text for a terminal, and formats ages and sizes. No other module does this.
+//! Cleans foreign text for a terminal, and formats ages and sizes.
 //!
 //! Names, messages, log lines and file contents come from clusters and repositories that other people write
-//! to. They must not move the cursor, change colours, reorder text or hide a difference between two names.
-//! This module replaces the characters that could do so. It does not colour, wrap or align text.
+//! to. They must not move the cursor, change colours, reorder text or hide a difference between two names, so
+//! this module replaces such characters. It does not colour, wrap or align text.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -11,22 +11,22 @@ pub use kube_embedded::human_duration as age;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// The character that replaces each character that must not reach a terminal.
+/// The replacement for each character that must not reach a terminal.
 pub const MARKER: char = '\u{fffd}';
 
 /// The character that marks where a text was shortened.
 pub const ELLIPSIS: char = '…';
 
-/// The maximum size of a grapheme in bytes. Without a limit, one column could have any number of combining
-/// marks.
+/// The maximum size of a grapheme in bytes. Without this limit, one terminal column could contain any number
+/// of combining marks.
 const GRAPHEME_BYTES: usize = 32;
 
-/// Replaces all characters that could control a terminal or hide text. Keeps newlines and tabs.
+/// Replaces all characters that could control a terminal or hide text. Does not change newlines and tabs.
 pub fn clean(text: &str) -> Cow<'_, str> {
     scrub(text, false)
 }
 
-/// Like [`clean`], but also replaces newlines and tabs by a space, for text that must stay on one line.
+/// Like [`clean`], but also replaces each newline and tab by a space, so that the text stays on one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     scrub(text, true)
 }
@@ -40,11 +40,12 @@ pub fn block(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A writer that passes its input through [`clean`]. Bytes that are not UTF-8 become [`MARKER`].
+/// A writer that cleans its input like [`clean`] before it writes. Replaces bytes that are not UTF-8 by
+/// [`MARKER`].
 pub struct CleanWriter<W>(pub W);
 
 impl<W: Write> Write for CleanWriter<W> {
-    /// Writes all bytes or fails; there is no partial write.
+    /// Writes all bytes or fails, because a partial count would not match the cleaned text.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         self.0.write_all(clean(&text).as_bytes())?;
@@ -56,7 +57,8 @@ impl<W: Write> Write for CleanWriter<W> {
     }
 }
 
-/// Formats a count with a plural word, and makes the word singular for 1: `1 file`, `2 files`, `1 entry`.
+/// Formats a count and a noun in the plural, and makes the noun singular for 1: `1 file`, `2 files`, `1
+/// entry`.
 pub fn counted(count: usize, words: &str) -> String {
     match (count, words.strip_suffix("ies"), words.strip_suffix('s')) {
         (1, Some(stem), _) => format!("1 {stem}y"),
@@ -91,13 +93,13 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// Returns the number of terminal columns of a text after it is cleaned to one line.
+/// Returns how many terminal columns a text needs on one line, after it is cleaned.
 pub fn width(text: &str) -> usize {
     line(text).graphemes(true).map(columns).sum()
 }
 
-/// Cleans a text to one line of at most `columns` terminal columns. If the text is longer, cuts it between
-/// two graphemes and adds `…`.
+/// Cleans a text to one line of at most `columns` terminal columns. Cuts a longer text between two graphemes
+/// and adds `…`.
 pub fn fit(text: &str, columns: usize) -> String {
     let cleaned = line(text);
     let mut out = String::new();
@@ -122,8 +124,8 @@ pub fn fit(text: &str, columns: usize) -> String {
     out
 }
 
-/// Like [`fit`], but for names: removes the middle, because names with the same beginning often differ at the
-/// end.
+/// Like [`fit`], but cuts the middle of the text. This is for names, because names with the same beginning
+/// often differ at the end.
 pub fn fit_name(text: &str, columns: usize) -> String {
     // With fewer columns, the end of the name would be too short to help.
     const LEAST: usize = 6;
@@ -185,7 +187,8 @@ fn scrub(text: &str, one_line: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns whether a text contains only printable ASCII. Checks whole chunks, which is fast.
+/// Returns whether a text contains only printable ASCII, which needs no cleaning. Compares whole chunks,
+/// because that is fast.
 fn is_plain(text: &str) -> bool {
     let is_fine = |byte: &u8| matches!(byte, b' '..=b'~');
     text.as_bytes()
@@ -197,7 +200,7 @@ fn is_layout(c: char) -> bool {
     matches!(c, '\n' | '\t')
 }
 
-/// Returns whether a character controls a terminal, reorders text or is invisible.
+/// Returns whether a character could control a terminal, reorder text or be invisible.
 pub fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -230,7 +233,7 @@ fn is_pictograph(c: char) -> bool {
         | '\u{2b00}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Splits an address into its scheme and the rest. None: it has no valid scheme.
+/// Splits an address into its scheme and the rest; None if the address has no valid scheme.
 pub fn split_scheme(address: &str) -> Option<(&str, &str)> {
     address.split_once("://").filter(|(scheme, _)| {
         scheme
@@ -239,7 +242,7 @@ pub fn split_scheme(address: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Formats an address, even an invalid one, for messages: on one line, and with `***` for credentials.
+/// Formats a valid or invalid address for messages: on one line, and with `***` instead of credentials.
 /// `is_server` returns whether a text is a host with a port.
 pub fn address(address: &str, is_server: impl Fn(&str) -> bool) -> String {
     let (scheme, rest) = match split_scheme(address) {

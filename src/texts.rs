@@ -1,8 +1,9 @@
-//! The table of the texts that users read, for review. A test compares it with `snapshots/texts.snap`.
+//! The table of the texts that users read, for reviews. A test compares the table with
+//! `snapshots/texts.snap`.
 //!
-//! Each text comes from the value that the program uses: the clap commands, the errors, the keymaps, the
-//! schemas. The table does not contain messages that a function formats (findings of `check`, problems of
-//! templates, conditions of the controllers). Those messages have their own tests.
+//! Each text comes from the value that the program uses: clap commands, errors, keymaps, schemas. Texts that
+//! a function formats, such as the findings of `check`, have their own tests, so the table does not contain
+//! them.
 
 use std::time::Duration;
 
@@ -22,11 +23,11 @@ use crate::tui::action::Mode;
 use crate::tui::keymap::{self, Keymap};
 use crate::{api, cli, connect, tui};
 
-/// The source of a text, and the text.
+/// A text, after its source: where the program defines the text.
 type Text = (String, String);
 
-/// Words and phrases that users must not read, because the glossary has another word. Only whole words match;
-/// case is ignored.
+/// Words that users must not read, because the glossary has another word. The test ignores case and finds
+/// only whole words.
 const FORBIDDEN: &[&str] = &[
     "a pin",
     "the pin",
@@ -51,7 +52,7 @@ const FORBIDDEN: &[&str] = &[
     "what is on record",
 ];
 
-/// Texts that may contain a forbidden word, each with the reason.
+/// The texts that may contain a forbidden word, each with the reason for the exception.
 const ALLOWED: &[(&str, &str)] = &[
     ("[alias: hold]", "an alias of pin"),
     ("[alias: unhold]", "an alias of unpin"),
@@ -295,8 +296,8 @@ fn refusals() -> Vec<Refusal> {
     ]
 }
 
-/// Returns the name of a variant. The match has no `_` arm, so a new variant does not compile until somebody
-/// adds it here and to [`refusals`].
+/// Returns the name of a variant. The match has no `_` arm, so a new variant does not compile until it is
+/// added here and to [`refusals`].
 fn variant(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::NoComponent { .. } => "NoComponent",
@@ -338,7 +339,7 @@ fn variant(refusal: &Refusal) -> &'static str {
     }
 }
 
-/// Returns the error 403 of a server, as the cause of other errors.
+/// Returns the error of a server that answers 403, as the cause of other errors.
 fn forbidden() -> kube::Error {
     let status = kube::core::Status::failure("releasepins is forbidden", "Forbidden");
     kube::Error::Api(status.with_code(403).boxed())
@@ -565,7 +566,7 @@ fn screens(into: &mut Vec<Text>) {
     }
 }
 
-/// Collects the texts under the given keys of a value, each with its path.
+/// Collects the texts that a JSON value has under the given keys, each with its path.
 fn under(value: &Value, keys: &[&str], path: &str, into: &mut Vec<Text>) {
     match value {
         Value::Object(fields) => {
@@ -622,7 +623,7 @@ fn schemas(into: &mut Vec<Text>) {
     }
 }
 
-/// Returns metrics in which each metric has a value, because the text leaves out metrics without a value.
+/// Returns metrics that all have a value, because the text for Prometheus leaves out metrics without a value.
 fn metrics() -> Metrics {
     let metrics = Metrics::default();
     metrics.reconciled("pin", true, Duration::ZERO);
@@ -656,7 +657,7 @@ fn table() -> Vec<Text> {
     texts
 }
 
-/// Returns whether a text contains a phrase as whole words, ignoring case.
+/// Returns whether a text contains a phrase as whole words, in any case.
 fn has(text: &str, phrase: &str) -> bool {
     // The tour has its keys in braces. They are skipped, unless the phrase itself has braces.
     let mut parts = text.split(['{', '}']).enumerate();

@@ -1,26 +1,26 @@
-//! Reads bowline's annotations whose value is JSON.
+//! Reads those of bowline's annotations whose value is JSON text.
 
 use kube::ResourceExt;
 use serde::Deserialize;
 
-/// The error of an annotation with an invalid value.
+/// The error if the value of an annotation is not the expected JSON.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "annotation {annotation} of {kind} {name} cannot be read: {cause}; remove it or write it with bowline"
 )]
 pub struct UnreadableAnnotation {
-    /// The key of the annotation.
+    /// The key of the invalid annotation.
     pub annotation: &'static str,
-    /// The kind of the object.
+    /// The kind of the object that has the annotation.
     pub kind: &'static str,
-    /// The name of the object.
+    /// The name of the object that has the annotation.
     pub name: String,
-    /// The error of the JSON parser.
+    /// The error of the JSON parser, as the cause.
     #[source]
     pub cause: serde_json::Error,
 }
 
-/// Parses an annotation with a JSON value. None: the object does not have the annotation.
+/// Parses the JSON value of an annotation. Returns None if the object does not have the annotation.
 pub(super) fn read<T: for<'de> Deserialize<'de>>(
     object: &impl ResourceExt,
     annotation: &'static str,

@@ -1,6 +1,7 @@
 //! Recognizes the API groups of Kubernetes itself.
 
-/// The API groups of Kubernetes whose names contain a dot. Every group without a dot is one of Kubernetes.
+/// The API groups of Kubernetes whose names contain a dot. This list is sufficient, because every group
+/// without a dot belongs to Kubernetes.
 const BUILTIN: &[&str] = &[
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",

@@ -1,26 +1,27 @@
-//! The types and the reasons of conditions, and functions that set and read conditions.
+//! The type names and the reasons of status conditions, and functions that set and read conditions.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-/// Type: every reference of the release was resolved.
+/// Condition type: every git reference of the release was resolved to definitions.
 pub const RESOLVED: &str = "Resolved";
-/// Type: the resources were rendered.
+/// Condition type: the manifests of the release were rendered.
 pub const RENDERED: &str = "Rendered";
-/// Type: the resources were applied.
+/// Condition type: the resources of the release were applied to the data plane.
 pub const APPLIED: &str = "Applied";
-/// Type: everything is in the desired state.
+/// Condition type: all resources are applied and healthy.
 pub const READY: &str = "Ready";
-/// Type: the controller deployed the current definitions to the first environment.
+/// Condition type: the controller deployed the current definitions to the first environment.
 pub const DEPLOYED: &str = "Deployed";
-/// Type: the namespace has only one pipeline, and its promotion paths have no cycle.
+/// Condition type: the namespace has only one pipeline, and the promotion paths of the pipeline have no
+/// cycle.
 pub const VALID: &str = "Valid";
-/// Type: the resources are being removed from the data plane.
+/// Condition type: the resources of a RenderedRelease are being removed from the data plane.
 pub const FINALIZING: &str = "Finalizing";
 
-/// Type: the data plane has no stale objects of the RenderedRelease.
+/// Condition type: the data plane has no stale objects of the RenderedRelease.
 pub const PRUNED: &str = "Pruned";
-/// Type: a simulator writes the status of the resources, because the data plane runs no pods.
+/// Condition type: the simulator writes the status of the resources, because the data plane runs no pods.
 pub const SIMULATED: &str = "Simulated";
 
 /// Reason of Ready: the reconcile succeeded.
@@ -29,62 +30,62 @@ pub const RECONCILE_SUCCESS: &str = "ReconcileSuccess";
 pub const RELEASE_MISSING: &str = "ReleaseMissing";
 /// Reason: the Release that a ReleasePin names belongs to another component.
 pub const RELEASE_OF_ANOTHER_COMPONENT: &str = "ReleaseOfAnotherComponent";
-/// Reason: a git reference could not be fetched.
+/// Reason: git could not fetch a reference of the release.
 pub const GIT_FETCH_FAILED: &str = "GitFetchFailed";
-/// Reason: resources are progressing.
+/// Reason: at least one resource is progressing.
 pub const PROGRESSING: &str = "Progressing";
-/// Reason: a resource fails.
+/// Reason: at least one resource fails.
 pub const DEGRADED: &str = "Degraded";
-/// Reason: the health of a resource is not known.
+/// Reason: the health of at least one resource is not known.
 pub const HEALTH_UNKNOWN: &str = "HealthUnknown";
-/// Reason: the resources could not be applied.
+/// Reason: some resources could not be applied.
 pub const APPLY_FAILED: &str = "ApplyFailed";
-/// Reason: the Environment does not exist.
+/// Reason: the Environment of the ReleasePin or RenderedRelease does not exist.
 pub const ENVIRONMENT_MISSING: &str = "EnvironmentMissing";
-/// Reason: the DataPlane of an Environment does not exist.
+/// Reason: the Environment names a DataPlane that does not exist.
 pub const DATA_PLANE_MISSING: &str = "DataPlaneMissing";
-/// Reason: the DataPlane does not describe a usable connection.
+/// Reason: bowline cannot connect with the data that the DataPlane contains.
 pub const DATA_PLANE_UNUSABLE: &str = "DataPlaneUnusable";
 /// Reason: the data plane does not answer.
 pub const DATA_PLANE_UNREACHABLE: &str = "DataPlaneUnreachable";
-/// Reason of Pruned: the objects of some kinds cannot be read, so the controller deletes nothing.
+/// Reason of Pruned: some kinds cannot be read, so the controller deletes no stale objects.
 pub const LIVE_STATE_UNKNOWN: &str = "LiveStateUnknown";
-/// Reason of Pruned: an object could not be deleted.
+/// Reason of Pruned: a stale object could not be deleted.
 pub const DELETE_FAILED: &str = "DeleteFailed";
-/// Reason: stale resources are being deleted.
+/// Reason: objects of the RenderedRelease are being deleted.
 pub const REMOVING: &str = "Removing";
 /// Reason of Finalizing: a whole kind or namespace is being deleted, so the controller deletes no workloads.
 pub const CLEANUP_STOPPED: &str = "CleanupStopped";
 /// Reason of Simulated: the data plane is an embedded store.
 pub const EMBEDDED_DATA_PLANE: &str = "EmbeddedDataPlane";
-/// Reason: a reference of the release could not be read.
+/// Reason: a definition that the release names could not be read.
 pub const RESOLVE_FAILED: &str = "ResolveFailed";
 /// Reason: two EnvSettings are for the same component and environment.
 pub const SETTINGS_AMBIGUOUS: &str = "SettingsAmbiguous";
 /// Reason: the settings are unknown, because the kind EnvSettings is missing or is being deleted.
 pub const SETTINGS_UNKNOWN: &str = "SettingsUnknown";
-/// Reason: the templates could not be rendered with these parameters.
+/// Reason: the templates could not be rendered with the parameters of the component.
 pub const RENDER_FAILED: &str = "RenderFailed";
-/// Reason: a needed object could not be read.
+/// Reason: an object that the step needs could not be read.
 pub const READ_FAILED: &str = "ReadFailed";
-/// Reason: the data plane has not reported on the last apply.
+/// Reason: the data plane has not reported the health since the last apply.
 pub const NOT_OBSERVED: &str = "NotObserved";
-/// Reason: an earlier step failed.
+/// Reason: the controller did not try this step, because an earlier step failed.
 pub const NOT_ATTEMPTED: &str = "NotAttempted";
 
-/// The status of a condition.
+/// The value of a condition, as in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The condition is fulfilled.
+    /// The statement of the condition is true.
     True,
-    /// The condition is not fulfilled.
+    /// The statement of the condition is false.
     False,
-    /// It is not known whether the condition is fulfilled.
+    /// The controller does not know whether the statement of the condition is true.
     Unknown,
 }
 
 impl Status {
-    /// Returns the status in the spelling of the API.
+    /// Returns the status as the API writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -94,22 +95,22 @@ impl Status {
     }
 }
 
-/// The new state of one condition.
+/// The new value of one condition, for [`set`].
 #[derive(Clone, Debug)]
 pub struct Observation<'a> {
-    /// The type of the condition.
+    /// The type name of the condition.
     pub type_: &'a str,
-    /// The status of the condition.
+    /// The new status of the condition.
     pub status: Status,
-    /// The reason: one word, for programs.
+    /// The reason for the status as one word, for programs.
     pub reason: &'a str,
-    /// The message: a sentence, for people.
+    /// The explanation of the status as a sentence, for people.
     pub message: String,
-    /// The generation that the condition was computed from.
+    /// The generation of the object from which the condition was computed.
     pub generation: Option<i64>,
 }
 
-/// Sets a condition. Its transition time changes only if its status changes.
+/// Replaces or adds a condition. Its transition time changes only if its status changes.
 pub fn set(conditions: &mut Vec<Condition>, observation: Observation<'_>, now: Timestamp) {
     let known = conditions
         .iter_mut()
@@ -134,13 +135,13 @@ pub fn set(conditions: &mut Vec<Condition>, observation: Observation<'_>, now: T
     }
 }
 
-/// Returns the condition of a type.
+/// Returns the condition with this type name; None if there is no such condition.
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Returns whether a condition is True and was computed from `generation` or a later generation. If
-/// `generation` is None, every generation is accepted.
+/// Returns whether a condition is True and was computed from `generation` or a later one. If `generation` is
+/// None, any generation is sufficient.
 pub fn is_true(conditions: &[Condition], type_: &str, generation: Option<i64>) -> bool {
     find(conditions, type_).is_some_and(|condition| {
         condition.status == Status::True.as_str() && condition.observed_generation >= generation

@@ -1,20 +1,20 @@
-//! Computes the hash of a value: SHA-256 of its canonical JSON, in lowercase hex. No other module hashes
-//! values.
+//! Computes the hash of a value: SHA-256 of its canonical JSON, in lowercase hex. All hashes come from this
+//! module, so they can be compared.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// Returns the hash of a value. Object keys are sorted and there are no blanks, so equal values have equal
+/// Returns the hash of a value. The keys of objects are sorted before the hash, so equal values have equal
 /// hashes.
 pub fn of(value: &impl Serialize) -> String {
-    // Converts the value first: a JSON Value sorts its keys, but a struct has its fields in the order of the
-    // code.
+    // Converts the value to a JSON tree, because the tree sorts its keys. A struct would have its fields in
+    // the order of the code.
     let tree = serde_json::to_value(value).expect("BUG: a hashed value is JSON");
     let text = serde_json::to_vec(&tree).expect("BUG: a JSON value is JSON");
     of_bytes(&text)
 }
 
-/// Returns the hash of bytes.
+/// Returns the SHA-256 of bytes, in lowercase hex.
 pub fn of_bytes(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()

@@ -1,4 +1,4 @@
-//! The hold: the record that pinning a subject leaves on the subject.
+//! The hold: the record on a subject that pinning the subject creates.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -35,7 +35,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Describes the hold to users, as in `the hold of ana: sale weekend`.
+    /// Returns a description of the hold for users, such as `the hold of ana: sale weekend`.
     pub fn words(&self) -> String {
         let reason = self.reason.as_deref().filter(|reason| !reason.is_empty());
         format!(
@@ -45,16 +45,16 @@ impl Hold {
         )
     }
 
-    /// Returns whether the hold is active at `now`.
+    /// Returns whether the hold has not ended at `now`.
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.until.as_ref().is_none_or(|until| now < until.0)
     }
 
-    /// Returns whether the hold is effective at `now`. `owned` says whether a GitOps tool owns the
+    /// Returns whether the hold has an effect at `now`. `owned` tells whether a GitOps tool owns the
     /// ReleasePin.
     ///
-    /// On an owned ReleasePin, a hold that names a release has no end: after the end, the tool would restore
-    /// its own release within seconds.
+    /// If a tool owns the ReleasePin, a hold that names a release has an effect even after its end. Otherwise
+    /// the tool would restore the release in git within seconds after the end.
     pub fn is_effective(&self, now: Timestamp, owned: bool) -> bool {
         (owned && self.release.is_some()) || self.is_active(now)
     }

@@ -1,7 +1,7 @@
 //! A duration as people write it in YAML: `5m`, `1h30m`, `30d`, `0`.
 //!
-//! The type keeps the text, so that reading and writing an object changes nothing. The text is parsed when
-//! the duration is used.
+//! The type stores the text and parses it only when the duration is needed. So reading and writing an object
+//! does not change the text.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use kube_values::duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// The shortest period. A shorter one would keep the controller busy with one object.
+/// The shortest interval between two reconciles of one object. A shorter interval would keep the controller
+/// busy.
 pub const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 
 /// A duration in the units of Go or in days (`d`). `0`, as a number or a text, means none.
@@ -19,7 +20,7 @@ pub const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 #[serde(transparent)]
 pub struct Interval(pub IntOrString);
 
-/// The error of a text that is not a duration.
+/// The error if a text is not a duration. Contains the text.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0:?} is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none")]
 pub struct NotADuration(String);
@@ -31,7 +32,7 @@ impl From<&str> for Interval {
 }
 
 impl Interval {
-    /// Parses the duration. Zero means none.
+    /// Parses the duration. Fails if the text is not a duration.
     pub fn duration(&self) -> Result<Duration, NotADuration> {
         match &self.0 {
             IntOrString::Int(0) => Ok(Duration::ZERO),
@@ -42,8 +43,8 @@ impl Interval {
         }
     }
 
-    /// Returns the period between two repetitions. Zero means never; any other value is at least
-    /// [`SHORTEST_PERIOD`].
+    /// Returns the duration as the interval of a repetition: at least [`SHORTEST_PERIOD`]; zero means no
+    /// repetition.
     pub fn period(&self) -> Result<Duration, NotADuration> {
         let duration = self.duration()?;
         Ok(match duration.is_zero() {
@@ -63,7 +64,7 @@ impl JsonSchema for Interval {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // In a schema, the bounds apply only to numbers and the pattern only to texts.
+        // The numeric bounds of a schema apply only to numbers, and the pattern only to texts.
         json_schema!({
             "x-kubernetes-int-or-string": true,
             "minimum": 0,

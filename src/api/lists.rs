@@ -1,26 +1,26 @@
 //! Finds the objects inside lists: `kind: List`, typed lists such as ReleasePinList, and nested lists.
 //!
-//! Kubernetes tools handle every object with an array `items` as a list, whatever its kind, and apply the
-//! items one by one. An item of a typed list may leave out its apiVersion and its kind.
+//! Kubernetes tools handle every object with an array `items` as a list, and apply the items one by one. An
+//! item of a typed list may leave out its apiVersion and kind, because the kind of the list determines both.
 
 use serde_json::Value;
 
-/// One object of a document.
+/// One object of a YAML or JSON document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// The index of the object in each `items`, the outermost list first. Empty: the document itself is the
-    /// object.
+    /// The path to the object: its index in each array `items`, the outermost list first. Empty if the
+    /// document itself is the object.
     pub at: Vec<usize>,
-    /// The object. If it has no apiVersion and kind, it gets them from its typed list.
+    /// The object. If it left out its apiVersion and kind, they are added from its typed list.
     pub value: Value,
 }
 
-/// Returns whether Kubernetes tools handle a value as a list: it has a kind and an array `items`.
+/// Returns whether Kubernetes tools handle a value as a list: the value has a kind and an array `items`.
 pub fn is_list(value: &Value) -> bool {
     value["kind"].is_string() && value["items"].is_array()
 }
 
-/// Returns the objects of a document: the objects in its lists, or the document itself if it is not a list.
+/// Returns the objects in the lists of a document; the document itself if it is not a list.
 pub fn objects(document: Value) -> Vec<Item> {
     let mut found = Vec::new();
     flatten(document, Vec::new(), &mut found);
@@ -53,7 +53,7 @@ fn flatten(mut value: Value, at: Vec<usize>, found: &mut Vec<Item>) {
     }
 }
 
-/// Returns the JSON pointer of an object in its document, for an [`Item::at`].
+/// Returns the JSON pointer to an object in its document. `at` is [`Item::at`].
 pub fn pointer(at: &[usize]) -> String {
     at.iter().map(|index| format!("/items/{index}")).collect()
 }

@@ -56,7 +56,7 @@ pub use openchoreo::snapshot::ComponentEnvSnapshot;
 pub use schema::Object;
 pub use store::store_setup;
 
-/// Returns the CRD of every kind of bowline, ready for an API server.
+/// Returns the CRDs of all kinds of bowline, as an API server accepts them.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     [
         Component::crd(),
@@ -77,7 +77,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     .into()
 }
 
-/// The texts of the files in `deploy/crds`. A test compares them with the generated CRDs.
+/// The texts of the files in `deploy/crds`. A test checks that they are equal to the generated CRDs.
 pub const WRITTEN_CRDS: [&str; 13] = [
     include_str!("../../deploy/crds/addons.openchoreo.dev.yaml"),
     include_str!("../../deploy/crds/auditentries.bowline.dev.yaml"),
@@ -94,7 +94,7 @@ pub const WRITTEN_CRDS: [&str; 13] = [
     include_str!("../../deploy/crds/workloads.openchoreo.dev.yaml"),
 ];
 
-/// Returns every CRD as one stream of YAML documents.
+/// Returns the CRDs of all kinds as one stream of YAML documents.
 pub fn crds_yaml() -> String {
     crds()
         .iter()
@@ -102,12 +102,12 @@ pub fn crds_yaml() -> String {
         .collect()
 }
 
-/// Returns the admission policies, with their bindings, as a stream of YAML documents.
+/// Returns the admission policies and their bindings as one stream of YAML documents.
 pub fn policies() -> &'static str {
     include_str!("../../deploy/policies.yaml")
 }
 
-/// Returns the roles of readers, operators and the controller as a stream of YAML documents.
+/// Returns the roles of readers, operators and the controller as one stream of YAML documents.
 pub fn rbac() -> &'static str {
     include_str!("../../deploy/rbac.yaml")
 }

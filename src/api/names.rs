@@ -1,5 +1,5 @@
-//! Makes valid names of objects and valid values of labels. A text that is too long is shortened, with a
-//! hash.
+//! Makes valid object names and label values. Shortens a text that is too long, and adds a hash to keep
+//! different texts different.
 
 use kube_values::name;
 
@@ -7,7 +7,7 @@ use super::digest;
 
 /// The maximum length of a DNS label and of a label value, in characters.
 pub const DNS_LABEL: usize = 63;
-/// The maximum length of a DNS subdomain, the form of most object names, in characters.
+/// The maximum length of a DNS subdomain, in characters. Most object names are DNS subdomains.
 pub const DNS_SUBDOMAIN: usize = 253;
 
 const HASH: usize = 10;
@@ -25,12 +25,13 @@ pub fn is_namespace(text: &str) -> bool {
         && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
 }
 
-/// Returns the name of the ReleasePin, and of the RenderedRelease, of a component in an environment.
+/// Returns the name of the ReleasePin of a component in an environment. The RenderedRelease has the same
+/// name.
 pub fn pin(component: &str, environment: &str) -> String {
     subdomain(&format!("{component}-{environment}"))
 }
 
-/// Returns the name of the snapshot of a component in an environment with this content.
+/// Returns the name of the snapshot with this content hash, for a component in an environment.
 pub fn snapshot(component: &str, environment: &str, content_hash: &str) -> String {
     with_suffix(&pin(component, environment), &short(content_hash))
 }
@@ -40,23 +41,25 @@ pub fn release(component: &str, version: &str) -> String {
     subdomain(&format!("{component}-{version}"))
 }
 
-/// Returns the name of a release without a version. It is made of the component and the content hash.
+/// Returns the name of a release without a version: the name of the component and the start of the content
+/// hash.
 pub fn release_by_content(component: &str, content_hash: &str) -> String {
     with_suffix(component, &short(content_hash))
 }
 
-/// Returns the name of the AuditEntry for one generation of a ReleasePin.
+/// Returns the name of the AuditEntry that records one generation of a ReleasePin.
 pub fn audit_entry(pin: &str, uid: &str, generation: i64) -> String {
     let uid: String = uid.chars().take(8).collect();
     with_suffix(pin, &format!("{uid}-{generation}"))
 }
 
-/// Returns the name of the AuditEntry with this number in the chain of the releases of a component.
+/// Returns the name of the AuditEntry with this number in a component's chain, which records marks and
+/// deletions of releases.
 pub fn release_audit_entry(component: &str, number: i64) -> String {
     with_suffix(component, &format!("releases-{number}"))
 }
 
-/// Makes a DNS subdomain, the form of most object names. An invalid character becomes `-`.
+/// Converts a text to a DNS subdomain, which most object names are. An invalid character becomes `-`.
 pub fn subdomain(text: &str) -> String {
     let parts: Vec<String> = text
         .split('.')
@@ -66,7 +69,7 @@ pub fn subdomain(text: &str) -> String {
     cut(&or_hash(parts.join("."), text), text, DNS_SUBDOMAIN)
 }
 
-/// Makes a DNS label, the form of the names of namespaces and services.
+/// Converts a text to a DNS label, for the names of namespaces and services.
 pub fn label(text: &str) -> String {
     let name = hyphenated(text).replace('.', "-");
     cut(
@@ -76,8 +79,8 @@ pub fn label(text: &str) -> String {
     )
 }
 
-/// Makes a label value. A valid text is kept. Any other text gets a hash, so that two texts never get the
-/// same value.
+/// Converts a text to a label value. A valid text stays unchanged. Any other text gets a hash, so that two
+/// texts never give the same value.
 pub fn label_value(text: &str) -> String {
     if name::label_value(text).is_ok() {
         return text.to_owned();
@@ -94,8 +97,8 @@ pub fn label_value(text: &str) -> String {
     joined(kept, &short(&digest::of_bytes(text.as_bytes())))
 }
 
-/// Joins a prefix and a suffix to a name. If the name is too long, the prefix is shortened with a hash, and
-/// the suffix is kept.
+/// Joins a prefix and a suffix to a name. If the name would be too long, shortens only the prefix, and adds a
+/// hash to it.
 fn with_suffix(prefix: &str, suffix: &str) -> String {
     let prefix = subdomain(prefix);
     let room = DNS_SUBDOMAIN.saturating_sub(suffix.len() + 1);
@@ -120,7 +123,7 @@ fn joined(prefix: &str, suffix: &str) -> String {
     }
 }
 
-/// Returns the name, or a hash of the original text if the name is empty.
+/// Returns `name`, or a hash of `original` if `name` is empty.
 fn or_hash(name: String, original: &str) -> String {
     if name.is_empty() {
         short(&digest::of_bytes(original.as_bytes()))
@@ -142,7 +145,7 @@ fn short(hash: &str) -> String {
     truncate(hash, HASH).to_owned()
 }
 
-/// Shortens a text to at most `limit` bytes, at a character boundary.
+/// Shortens a text to at most `limit` bytes, and never cuts a character.
 fn truncate(text: &str, limit: usize) -> &str {
     let mut end = limit.min(text.len());
     while !text.is_char_boundary(end) {

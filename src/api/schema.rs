@@ -1,16 +1,16 @@
 //! The parts of CRD schemas that Rust types cannot express, and the conversion of generated CRDs.
 //!
-//! List types, map types and CEL rules stand next to the fields, as `extend`. This module contains the parts
+//! Each field declares its own list type, map type and CEL rules by `extend`. This module contains the parts
 //! that several kinds share.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
-/// A free-form JSON object, for templates, parameters and embedded objects.
+/// A JSON object with any fields, for templates, parameters and embedded objects.
 pub type Object = serde_json::Map<String, Value>;
 
-/// Returns the schema of a free-form object. An apply merges its fields one by one.
+/// Returns the schema of an object with any fields. An apply merges the fields one by one.
 pub(super) fn open_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -18,7 +18,7 @@ pub(super) fn open_object(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a free-form object. An apply replaces it as a whole.
+/// Returns the schema of an object with any fields. An apply replaces the object as a whole.
 pub(super) fn atomic_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -27,7 +27,9 @@ pub(super) fn atomic_object(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a Kubernetes object inside another object. An apply replaces it as a whole.
+/// Returns the schema of a Kubernetes object inside another object. An apply replaces the inner object as a
+/// whole. The schema leaves out `x-kubernetes-embedded-resource`, because with it the server would rewrite
+/// the inner metadata.
 // The schema does not say `x-kubernetes-embedded-resource`, because the server would rewrite the metadata.
 pub(super) fn kubernetes_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
@@ -123,10 +125,10 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Makes a generated CRD ready for an API server, and adds the label of bowline.
+/// Makes a generated CRD acceptable for an API server, and adds bowline's label.
 ///
-/// Removes `nullable` from optional fields, because a validation rule treats a stored null as a present
-/// field.
+/// Removes `nullable` from optional fields. Otherwise a server could store null, and validation rules would
+/// treat the field as present.
 pub(super) fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd.metadata.labels.get_or_insert_default().insert(
         super::labels::PART_OF.to_owned(),

@@ -1,12 +1,12 @@
-//! The setup of an embedded store: the objects and settings that bowline needs in it.
+//! The setup of an embedded store: the kinds, policies and settings that bowline needs in the store.
 
 use kube_embedded::{Objects, Setup, Stamp};
 use serde_json::Value;
 
 use super::{WRITTEN_CRDS, crds, labels, policies};
 
-/// Returns the setup of a store: bowline's kinds, its admission policies, and the annotation that the store
-/// adds to changed ReleasePins.
+/// Returns the setup of an embedded store: bowline's kinds, its admission policies, and the annotation with
+/// the user that the store adds to a changed ReleasePin.
 pub fn store_setup() -> Setup {
     let texts = WRITTEN_CRDS.into_iter().chain([policies()]);
     Setup {
@@ -29,7 +29,7 @@ fn objects() -> Result<Vec<Value>, String> {
         .map_err(|error| error.to_string())?;
     let rules = bounded_yaml::documents("policies.yaml", policies());
     let rules = rules.map_err(|error| error.to_string())?.into_iter();
-    // The store needs no mutating policy, because the stamp adds the same annotation.
+    // The store itself adds the annotation with the user, so it does not need the mutating policy.
     let validating = rules.map(|document| document.value).filter(|rule| {
         let kind = rule["kind"].as_str();
         kind.is_some_and(|kind| kind.starts_with("Validating"))

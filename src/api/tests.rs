@@ -1,4 +1,4 @@
-//! Compares deploy/ with the types, and checks the schemas of the types.
+//! Compares the files in deploy/ with the Rust types, and checks the schemas of the types.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The environment variable that rewrites deploy/crds instead of comparing it.
+/// The environment variable that makes the test write deploy/crds instead of comparing the files.
 const BLESS: &str = "BOWLINE_BLESS";
 
 #[test]
@@ -80,8 +80,8 @@ fn assert_described(path: &str, schema: &Value) {
     }
 }
 
-/// A server drops every field that its CRD does not have, without an error, and an audit entry that lost a field
-/// looks changed.
+/// A server drops every field that its CRD does not have, without an error. An audit entry that loses a field
+/// looks changed, so the previous CRDs must have every field.
 #[test]
 fn the_crds_of_the_previous_version_have_every_field_that_is_written() {
     let packed = include_bytes!("../../tests/upgrade/install.yaml.gz");

@@ -1,17 +1,17 @@
 //! Tests that the modules inside a layer have no circular dependencies.
 //!
-//! The compared modules are the children of a folder. A file deeper in the tree belongs to the child that
-//! contains it. A name that `mod.rs` re-exports belongs to the child that defines it. The other items of
-//! `mod.rs`, and test code, are ignored.
+//! The test compares the direct children of a folder. A deeper file belongs to the child that contains it. A
+//! name that `mod.rs` re-exports belongs to the child that defines the name. The other items of `mod.rs` and
+//! all test code are ignored.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::paths::{Segments, exported, paths, without_comments, without_tests};
 
-/// The folders whose children are checked. `*` stands for every folder.
+/// The folders whose children the test compares. `*` stands for every folder.
 const FOLDERS: &[&str] = &["*", "subjects::*", "gitops::tree"];
 
-/// A dependency that closes a circle and is allowed until somebody removes it.
+/// A dependency that closes a circle, but is allowed until a developer removes it.
 struct Known {
     folder: &'static str,
     from: &'static str,
@@ -33,8 +33,8 @@ const fn known(
     }
 }
 
-/// The known dependencies that close a circle. Without them the code has no circle. Only remove entries: the
-/// test fails on an entry that no longer closes a circle.
+/// The allowed dependencies that close a circle. Without them, the code has no circles. The test also fails
+/// on an entry that no longer closes a circle, so entries are only removed.
 const KNOWN: &[Known] = &[
     known(
         "cli",
@@ -154,7 +154,7 @@ const KNOWN: &[Known] = &[
     ),
 ];
 
-/// The children of one folder, each with the children that it depends on.
+/// The children of one folder. Each child has the set of children on which it depends.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// The source text of every module, by module path.
@@ -173,7 +173,7 @@ pub(super) fn read() -> Sources {
     read.collect()
 }
 
-/// Removes the comments and the code of tests.
+/// Removes the comments and the test code from the sources.
 pub(super) fn without_test_code(sources: Sources) -> Sources {
     let mut tests: BTreeSet<Segments> = BTreeSet::new();
     let mut code: Sources = BTreeMap::new();
@@ -244,7 +244,7 @@ fn graph(code: &Sources, folder: &[String]) -> Graph {
     graph
 }
 
-/// Resolves `crate`, `self` and `super` in a path that a module names.
+/// Returns the full path that a path with `crate`, `self` or `super` means inside a module.
 fn absolute(module: &[String], path: &[String]) -> Segments {
     let mut base = module;
     let mut rest = path;
@@ -260,7 +260,7 @@ fn absolute(module: &[String], path: &[String]) -> Segments {
     [base, rest].concat()
 }
 
-/// Returns the shortest chain of dependencies from one module to another. None: there is no chain.
+/// Returns the shortest chain of dependencies from one module to another; None if there is no chain.
 fn way(graph: &Graph, from: &str, to: &str) -> Option<Vec<String>> {
     let mut open = VecDeque::from([vec![from.to_owned()]]);
     let mut seen = BTreeSet::from([from.to_owned()]);
@@ -278,7 +278,7 @@ fn way(graph: &Graph, from: &str, to: &str) -> Option<Vec<String>> {
     None
 }
 
-/// Returns messages about the circles that are not in `list`, and about the entries of `list` that close no
+/// Returns a message for each circle that `list` does not allow, and for each entry of `list` that closes no
 /// circle.
 fn problems(code: &Sources, patterns: &[&str], list: &[Known]) -> Vec<String> {
     let mut found = Vec::new();

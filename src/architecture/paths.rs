@@ -1,10 +1,10 @@
-//! Finds the paths in Rust source, such as `crate::api::labels`. It is not a full parser: it works for code
-//! that rustfmt has formatted.
+//! Finds the paths in Rust source, such as `crate::api::labels`. This is not a full parser, so it works only
+//! for code that rustfmt has formatted.
 
 /// The segments of a path, such as `["crate", "api", "labels"]`.
 pub(super) type Segments = Vec<String>;
 
-/// Returns a source without its comment lines.
+/// Returns a source text without its comment lines.
 pub(super) fn without_comments(source: &str) -> String {
     let code = source
         .lines()
@@ -12,7 +12,7 @@ pub(super) fn without_comments(source: &str) -> String {
     code.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Returns code without its test-only items, and the names of its test-only modules.
+/// Returns the code without its test-only items. Also returns the names of its test-only modules.
 pub(super) fn without_tests(code: &str) -> (String, Vec<String>) {
     let mut kept = String::new();
     let mut modules = Vec::new();
@@ -50,7 +50,7 @@ fn module_name(item: &str) -> Option<&str> {
     (before.is_empty() || before.starts_with("pub")).then_some(name)
 }
 
-/// Returns the paths that begin with one of the roots. A path with a group (`a::{b, c}`) becomes one path per
+/// Returns the paths that begin with one of `roots`. A path with a group (`a::{b, c}`) gives one path per
 /// member.
 pub(super) fn paths(code: &str, roots: &[&str]) -> Vec<Segments> {
     let mut found = Vec::new();
@@ -81,7 +81,8 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Expands the groups of the path at the start of a text. Also returns the text after the path.
+/// Returns the paths that the path at the start of a text stands for, one per member of its groups. Also
+/// returns the rest of the text.
 fn tree(text: &str) -> (Vec<Segments>, &str) {
     let text = text.trim_start();
     if let Some(mut rest) = text.strip_prefix('{') {

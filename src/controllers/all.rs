@@ -1,4 +1,4 @@
-//! The list of all controllers, and the code that runs them together.
+//! The list of all controllers, and the code that starts and stops them together.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -22,10 +22,10 @@ use crate::connect::DataPlanes;
 use crate::connect::kinds::{Discovery, kind};
 
 /// A future that becomes ready when the controllers have to stop. Each controller then starts no new
-/// reconcile, and finishes its running reconciles.
+/// reconcile, and finishes the reconciles that already run.
 pub type Stop = Shared<BoxFuture<'static, ()>>;
 
-/// The delay before a failed controller is started again.
+/// The delay before [`run`] restarts a failed controller.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The polling interval while a controller waits for a kind that the server does not serve yet.
@@ -37,7 +37,7 @@ type Run = Arc<dyn Fn(Arc<Context>, Stop) -> BoxFuture<'static, ()> + Send + Syn
 #[derive(Clone)]
 pub struct Loop {
     name: &'static str,
-    /// The kinds that the controller needs. It starts when the server has all of them.
+    /// The kinds that the controller needs. The controller starts when the server serves all of them.
     needs: Vec<ApiResource>,
     run: Run,
 }
@@ -71,7 +71,8 @@ impl fmt::Debug for Loop {
     }
 }
 
-/// Returns the controllers. The order has no meaning: each controller waits for the kinds that it needs.
+/// Returns all controllers. The caller may start them in any order, because each controller waits for the
+/// kinds that it needs.
 pub fn all(planes: DataPlanes) -> Vec<Loop> {
     vec![
         Loop::new("pin", pin::run)
@@ -94,13 +95,14 @@ pub fn all(planes: DataPlanes) -> Vec<Loop> {
     ]
 }
 
-/// Returns the kinds of bowline that the server does not serve. Leaves out a kind whose discovery failed.
+/// Returns those of bowline's kinds that the server does not serve. If the discovery of a kind failed, the
+/// result does not contain the kind.
 pub async fn missing(client: &Client) -> Vec<ApiResource> {
     let all: Vec<ApiResource> = crate::api::crds().iter().filter_map(resource).collect();
     absent(client, all).await
 }
 
-/// Returns the API resource that a CRD defines. None: the CRD has no version.
+/// Returns the API resource that a CRD defines; None if the CRD has no version.
 fn resource(kind: &CustomResourceDefinition) -> Option<ApiResource> {
     let (group, version) = (&kind.spec.group, &kind.spec.versions.first()?.name);
     Some(ApiResource {
@@ -118,8 +120,8 @@ async fn absent(client: &Client, kinds: Vec<ApiResource>) -> Vec<ApiResource> {
     kinds.into_iter().filter(is_absent).collect()
 }
 
-/// Waits until a server serves the given kinds. Also returns if discovery fails, because then the served
-/// kinds are unknown.
+/// Waits until the server serves the given kinds. If discovery fails, returns at once, because then the
+/// served kinds are unknown.
 async fn until_served(client: &Client, kinds: &[ApiResource]) {
     let mut absent_kinds = kinds.to_vec();
     loop {
@@ -136,8 +138,8 @@ pub fn stop(when: impl Future<Output = ()> + Send + 'static) -> Stop {
     when.boxed().shared()
 }
 
-/// Runs the controllers until the stop future is ready and the running reconciles are finished. Dropping the
-/// returned future ends the controllers at once.
+/// Runs the controllers until the stop future is ready and all running reconciles are finished. If the caller
+/// drops the returned future, the controllers end at once.
 pub async fn run(loops: Vec<Loop>, context: &Arc<Context>, stop: Stop) {
     let mut running = JoinSet::new();
     for each in loops {

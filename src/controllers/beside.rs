@@ -1,8 +1,9 @@
-//! Runs the controllers of an embedded store inside the process of a command.
+//! Runs the controllers of an embedded store inside the process of a command, because an embedded store has
+//! no controllers of its own.
 //!
-//! A command that moved a ReleasePin in an embedded store runs the controllers until they have observed the
-//! ReleasePin and have reported the state of its workloads. If another process already runs the controllers,
-//! the command only waits, and takes over if that process ends first.
+//! After a command changed the release of a ReleasePin, this module runs the controllers until they have
+//! observed the change and have reported the state of the workloads. If another process already runs the
+//! controllers, the command only waits; it runs the controllers itself if that process ends first.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,34 +24,34 @@ use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target}
 use crate::engine::world::Key;
 use crate::resolve::git::Git;
 
-/// The time limit for the controllers to observe a ReleasePin or to finish a cleanup.
+/// The longest wait until the controllers have observed a ReleasePin or finished a cleanup.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The time limit for the first health report of the data planes.
+/// The longest wait for the first health report of the data planes.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
-/// The time limit of a wait while another process runs the controllers.
+/// The longest wait for the controllers while another process runs them.
 const MOMENT: Duration = Duration::from_millis(500);
-/// The time that running reconciles get to finish after the stop.
+/// How long the running reconciles may take to finish after the stop.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The reasons why controllers cannot run in this process, or did not finish in time.
 #[derive(Debug, thiserror::Error)]
 pub enum BesideError {
-    /// The store cannot be opened for the controllers.
+    /// Cannot open the store for the controllers.
     #[error(transparent)]
     Connect(#[from] connect::Error),
-    /// The lock file beside the store cannot be used.
+    /// Cannot use the lock file beside the store.
     #[error(transparent)]
     Lock(#[from] std::io::Error),
-    /// The ReleasePins cannot be watched.
+    /// Cannot watch the ReleasePins.
     #[error(transparent)]
     Watch(#[from] kube::runtime::wait::Error),
-    /// The controllers did not observe the change within 30 seconds.
+    /// The controllers did not observe the change of a ReleasePin within 30 seconds.
     #[error("no controller has observed the change within {PATIENCE:?}")]
     NotObserved,
 }
 
-/// Connects to an embedded store for its controllers. The connection impersonates the controller, so that the
-/// audit trail names the controller and not the user of this process.
+/// Opens a second connection to an embedded store, for its controllers. It impersonates the controller, so
+/// that the audit trail names the controller and not the user of this process.
 pub async fn connection(
     options: &Options,
     environment: &Environment,
@@ -64,18 +65,17 @@ pub async fn connection(
 
 /// Runs the controllers of an embedded store while a command waits for their work.
 pub struct Beside<'a> {
-    /// The connection of the command.
+    /// The connection of the command to its target.
     pub connection: &'a Connection,
     pub options: &'a Options,
     pub environment: &'a Environment,
-    /// Reads the definitions that releases name by git reference.
+    /// The reader of the definitions that releases name by git reference.
     pub git: &'a Git,
 }
 
 impl Beside<'_> {
-    /// Waits for a future while the controllers of an embedded store run: in another process that already
-    /// runs them, else in this process. Starts no controllers if the target is not an embedded store or the
-    /// connection is read-only.
+    /// Waits for `reached` while the controllers of an embedded store run, in this process or in another one.
+    /// If the target is not an embedded store or the connection is read-only, only waits for `reached`.
     pub async fn until<T>(&self, reached: impl Future<Output = T>) -> Result<T, BesideError> {
         let file = match &self.connection.target {
             Target::Embedded { file } if self.connection.readonly.is_none() => file,
@@ -86,8 +86,8 @@ impl Beside<'_> {
     }
 
     /// Waits until the controllers have observed the given generations of ReleasePins and the data planes
-    /// have reported on them. Waits at most half a second if another process runs the controllers. Returns at
-    /// once if the target is not an embedded store.
+    /// have reported the health. Waits at most half a second if another process runs the controllers. Returns
+    /// at once if the target is not an embedded store.
     pub async fn observed(&self, pins: &[(Key, i64)]) -> Result<(), BesideError> {
         let Target::Embedded { file } = &self.connection.target else {
             return Ok(());
@@ -100,9 +100,9 @@ impl Beside<'_> {
         attended.unwrap_or(Ok(()))
     }
 
-    /// Waits for `ended`, the end of a cleanup by the controllers. Waits at most half a second if another
-    /// process runs the controllers. Returns whether the cleanup has ended; returns true at once if the
-    /// target is not an embedded store.
+    /// Waits for `ended`, the end of a cleanup by the controllers; at most half a second if another process
+    /// runs the controllers. Returns whether the cleanup has ended. Returns true at once if the target is not
+    /// an embedded store.
     pub async fn cleaned(&self, ended: impl Future<Output = ()>) -> Result<bool, BesideError> {
         let Target::Embedded { file } = &self.connection.target else {
             return Ok(true);
@@ -112,8 +112,8 @@ impl Beside<'_> {
         Ok(matches!(attended, Some(Ok(()))))
     }
 
-    /// Runs the controllers until `reached` is ready. Returns None if another process keeps the lock for
-    /// longer than `patience`. A `patience` of None means no limit.
+    /// Runs the controllers until `reached` is ready, and returns its value. Returns None if another process
+    /// keeps the lock of the store for longer than `patience`. If `patience` is None, waits without a limit.
     async fn attend<T>(
         &self,
         store: &Path,
@@ -151,8 +151,8 @@ impl Beside<'_> {
         Ok(reached)
     }
 
-    /// Waits for the lock of the store. When this process has the lock, sends a message through `ours` and
-    /// runs the controllers until the stop future is ready.
+    /// Waits for the lock of the store, and then runs the controllers until the stop future is ready. Sends a
+    /// message through `ours` when this process has the lock.
     async fn run(
         &self,
         store: &Path,
@@ -180,7 +180,7 @@ impl Beside<'_> {
 }
 
 /// Waits until the controllers have observed the given generation of each ReleasePin, and then at most 5
-/// seconds more for the first report of the data planes. Does not wait for a deleted ReleasePin.
+/// seconds more for the first report of the data planes. Skips a deleted ReleasePin.
 async fn observed(client: &Client, pins: &[(Key, i64)]) -> Result<(), BesideError> {
     match tokio::time::timeout(PATIENCE, reach(client, pins, is_observed)).await {
         Ok(seen) => seen?,
@@ -191,8 +191,7 @@ async fn observed(client: &Client, pins: &[(Key, i64)]) -> Result<(), BesideErro
     reported.await.unwrap_or(Ok(()))
 }
 
-/// Waits until `is_reached` is true for the given generation of each ReleasePin. Does not wait for a deleted
-/// ReleasePin.
+/// Waits until `is_reached` is true for the given generation of each ReleasePin. Skips a deleted ReleasePin.
 async fn reach(
     client: &Client,
     pins: &[(Key, i64)],
@@ -207,7 +206,7 @@ async fn reach(
     all.await.map(|_| ()).map_err(Into::into)
 }
 
-/// Returns whether the controllers have observed a generation of a ReleasePin.
+/// Returns whether the controllers have observed this generation of a ReleasePin.
 fn is_observed(pin: &ReleasePin, generation: i64) -> bool {
     let status = pin.status.as_ref();
     let seen = status.and_then(|status| status.observed_generation);

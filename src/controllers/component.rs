@@ -1,10 +1,10 @@
-//! The Component controller: if a definition of a component with `autoDeploy` changes, it creates a release
-//! and moves the ReleasePin of the first environment to it.
+//! The Component controller. When a definition of a component with `autoDeploy` changes, the controller
+//! creates a release and deploys it to the first environment, by a change of the ReleasePin there.
 //!
-//! It uses the engine under the same rules as a user: it does not move a ReleasePin that has a hold or that a
-//! GitOps tool owns. It deploys each change once. A change that a hold blocked is deployed when the hold ends.
-//! If a user moves the ReleasePin after a deployment, the ReleasePin stays where the user moved it until the
-//! next change of a definition.
+//! The controller uses the engine under the same rules as a user. Therefore it changes no ReleasePin that has
+//! a hold or that a GitOps tool owns. It deploys each change of the definitions once; if a hold blocked the
+//! deployment, it deploys when the hold ends. If a user later deploys another release, the controller leaves
+//! that release until the next change of a definition.
 //!
 //! Watches keep the definitions in memory, so a reconcile that finds no change sends no request.
 
@@ -40,7 +40,7 @@ use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
 use crate::subjects::release_pin::preview::{PreviewError, Stage};
 use crate::subjects::release_pin::rules::Refusal;
 
-/// The number of components that are reconciled at the same time.
+/// How many components the controller reconciles at the same time.
 const AT_ONCE: u16 = 8;
 
 /// The longest wait until the read model contains a release that the controller created.
@@ -49,23 +49,23 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The reasons why the reconcile of a component is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum ComponentError {
-    /// A rule or the current state does not allow the deployment now.
+    /// A rule or the current state does not allow the deployment now, so the controller retries later.
     #[error("{reason}: {message}")]
     NotNow {
-        /// The reason of the condition that reports the refusal.
+        /// The reason field of the status condition that reports the refusal.
         reason: &'static str,
-        /// The explanation for the user.
+        /// Explains the refusal to the user.
         message: String,
     },
-    /// The ReleasePin could not be moved.
+    /// The engine could not write the change of the ReleasePin.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// A request to the target failed.
+    /// A request to the control plane failed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
 
-/// A cached object. Two values are equal if uid and resourceVersion of their objects are equal.
+/// A definition from a watch. Two values are equal if their objects have the same uid and resourceVersion.
 struct Written<K>(Arc<K>);
 
 impl<K> Clone for Written<K> {
@@ -80,7 +80,7 @@ impl<K: Resource> PartialEq for Written<K> {
     }
 }
 
-/// The uid and the resourceVersion of an object.
+/// The uid and the resourceVersion of a definition.
 type Version = (Option<String>, Option<String>);
 
 fn version(object: &impl Resource) -> Version {
@@ -92,7 +92,7 @@ fn itself<T>(key: &Key, _: &T) -> Key {
     key.clone()
 }
 
-/// The versions of the definitions that a release was computed from, and that release.
+/// A computed release, after the versions of the definitions that it was computed from.
 type Made = (Vec<Version>, Arc<Release>);
 
 /// The state that the reconciles of all components share.
@@ -101,7 +101,8 @@ struct Shared {
     types: Arc<Table<Written<ComponentTypeDefinition>>>,
     addons: Arc<Table<Written<Addon>>>,
     workloads: Arc<Table<Written<Workload>>>,
-    /// The last computed release of each component. It is reused until the version of a definition changes.
+    /// The release that was last computed for each component. It is reused until the version of a definition
+    /// changes.
     releases: Mutex<HashMap<Key, Made>>,
 }
 
@@ -174,8 +175,8 @@ impl Shared {
         ])
     }
 
-    /// Returns a filter for the components that a change in the read model affects. Examples of such a
-    /// change: a removed hold, a new environment, a new pipeline.
+    /// Returns a filter that is true for the components that a change in the read model affects. Such a
+    /// change is, for example, a removed hold or a new environment.
     fn touched(&self, touched: &Touched) -> impl Fn(&Component) -> bool + use<> {
         let pin = touched
             .key
@@ -196,8 +197,8 @@ impl Shared {
         }
     }
 
-    /// Returns the release of the current definitions of a component. Computes it only if a definition changed
-    /// since the last call.
+    /// Returns the release that the current definitions of a component give. Computes it only if a definition
+    /// changed since the last call.
     fn release(&self, key: &Key, component: &Component) -> Result<Arc<Release>, CatalogError> {
         let beside = |name: &str| Key::new(&key.namespace, name);
         let (_, type_) = component.spec.type_parts().unwrap_or_default();
@@ -263,13 +264,13 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
     .await;
 }
 
-/// The result of a reconcile, for the status of the component.
+/// The result of a reconcile, from which the status of the component is written.
 struct Found {
     release: Option<String>,
     status: Status,
     reason: &'static str,
     message: String,
-    /// Whether the controller retries: the cause of the failure can disappear without a watch event.
+    /// Whether the controller retries, because the cause of the failure can disappear without a watch event.
     may_pass: bool,
 }
 
@@ -316,8 +317,9 @@ async fn reconcile(
     }
 }
 
-/// Returns the computed release, renamed to an existing release with the same content. None: no existing
-/// release has this content, or the release with the computed name has it.
+/// If another release already has the content of the computed one, returns the computed release with the name
+/// of that existing release. Returns None if no release has this content, or if the release with the computed
+/// name has it.
 fn existing(shared: &Shared, key: &Key, release: &Arc<Release>) -> Option<Arc<Release>> {
     let hash = release.annotations().get(labels::CONTENT_HASH)?;
     let world = shared.base.feed().world();
@@ -333,8 +335,8 @@ fn existing(shared: &Shared, key: &Key, release: &Arc<Release>) -> Option<Arc<Re
     Some(Arc::new(known))
 }
 
-/// Returns whether the status of the component says that this release is the last one that the controller
-/// deployed.
+/// Returns whether this release is the one that the controller deployed last, according to the status of the
+/// component.
 fn is_done(component: &Component, release: &str) -> bool {
     component.status.as_ref().is_some_and(|status| {
         status.latest_release.as_deref() == Some(release)
@@ -392,8 +394,8 @@ async fn deploy(shared: &Shared, key: &Key, release: &Release) -> Result<Found, 
     Ok(found(Status::True, "AutoDeployed", message, false))
 }
 
-/// Creates a release, if it does not exist, and waits until the read model contains it. The name of a release
-/// depends on its content, so a release of this name is the same release.
+/// Creates a release unless it exists, and waits until the read model contains it. An existing release of
+/// this name has the same content, because the name contains the content hash.
 async fn make(shared: &Shared, key: &Key, release: &Release) -> Result<(), ComponentError> {
     let own = Key::new(&key.namespace, &release.name_any());
     let seen = |world: &World| world.release(&own).is_some();
@@ -435,8 +437,8 @@ async fn asked(shared: &Shared, key: &Key) -> Result<Asked, kube::Error> {
     })
 }
 
-/// Plans to move the ReleasePin of the first environment to a release. If the pipeline has several first
-/// environments, takes the one that it lists first.
+/// Plans to deploy a release to the first environment. If the pipeline has several first environments, takes
+/// the one that the pipeline lists first.
 fn plan(world: &World, key: &Key, release: &str, asked: &Asked) -> Result<Plan, Refusal> {
     let pipeline = world.pipeline(&key.namespace);
     if let Some(fault) = world.pipeline_fault(&key.namespace) {
@@ -459,8 +461,8 @@ fn plan(world: &World, key: &Key, release: &str, asked: &Asked) -> Result<Plan, 
     Ok(plan)
 }
 
-/// Returns the condition reason for a refusal of the engine. The bool says whether the controller retries:
-/// the cause can disappear without a watch event.
+/// Returns the reason for the status condition if the engine refuses the deployment. Also returns whether to
+/// retry, because the cause can disappear without a watch event.
 fn refused(refusal: &Refusal) -> (&'static str, bool) {
     match refusal {
         Refusal::Held { .. } => ("Held", false),
@@ -508,13 +510,13 @@ async fn write_status(
         .await
     {
         Ok(_) => Ok(()),
-        // The component changed or is deleted; the watch will report it.
+        // The component changed or was deleted, so its watch triggers another reconcile.
         Err(kube::Error::Api(answer)) if matches!(answer.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Rounds a time down to whole seconds, because the API drops the fraction.
+/// Rounds a time down to whole seconds, because the API does not store fractions.
 fn second(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }

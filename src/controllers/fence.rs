@@ -1,8 +1,8 @@
-//! Blocks the writes of a process that lost its lease. Every write of every task passes the fence.
+//! Blocks the writes of a process that lost its lease. All writes of the controllers pass the fence.
 //!
-//! It is not enough to stop the tasks: a task could still write before it learns of the stop. When the
-//! permission to write ends, the fence drops each write in progress. As after a lost connection, it is then
-//! unknown whether the server executed the write. So the next leader reads before it writes.
+//! A stopped task may still write before it notices the stop. So the fence also drops each write that is in
+//! progress when the permission ends. It is then unknown whether the server executed the write, so the next
+//! leader reads the objects before it writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use tokio::time::Instant;
 
 use crate::connect::only_reads;
 
-/// The time until which this process may write. Clones share it.
+/// Stores until when this process may write. All clones of a fence share this time.
 #[derive(Clone, Debug)]
 pub struct Fence {
     until: Arc<watch::Sender<Option<Instant>>>,
 }
 
-/// The error of a write after the process lost its lease.
+/// The error of a write while the fence is closed, because the process lost its lease.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} was not sent: this process no longer holds the lease")]
 pub struct Fenced {
@@ -43,7 +43,7 @@ impl Fence {
         self.until.send_replace(Some(until));
     }
 
-    /// Stops all writes.
+    /// Ends the permission to write at once.
     pub fn close(&self) {
         self.until.send_replace(None);
     }
@@ -74,7 +74,8 @@ impl Fence {
         }
     }
 
-    /// Returns a client whose writes pass the fence. A write fails with [`Fenced`] while the fence is closed.
+    /// Returns a copy of the client that writes through this fence. While the fence is closed, a write fails
+    /// with [`Fenced`].
     pub fn around(&self, client: &Client) -> Client {
         let (fence, inner) = (self.clone(), client.clone());
         let guarded = tower::service_fn(move |request: Request<Body>| {
@@ -98,7 +99,7 @@ impl Fence {
 }
 
 /// Returns how long a leader may write after its last renewal of a lease: two thirds of the duration of the
-/// lease, so that the leader stops before another process can become the leader.
+/// lease. So the leader stops before another process can become the leader.
 pub fn trusted(lease: Duration) -> Duration {
     lease * 2 / 3
 }

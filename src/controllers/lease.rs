@@ -1,9 +1,11 @@
-//! Leader election: of many controller processes, only the holder of the Lease acts.
+//! Leader election: of many controller processes, only the holder of a Lease object acts.
 //!
-//! The holder renews the lease. A candidate takes the lease when the holder releases it, or when the lease
-//! did not change for its whole duration. The candidate measures that duration with its own clock: the clocks
-//! of two machines are never compared. The holder may write for two thirds of the duration, measured from the
-//! time before it sent its last renewal. So the holder stops before another process can become the holder.
+//! The holder renews the lease. Another process takes the lease when the holder releases it, or when the
+//! lease did not change for its whole duration. A process measures that duration with its own clock, so the
+//! clocks of two machines are never compared.
+//!
+//! After each renewal, the holder may write for two thirds of the duration. So the holder stops before
+//! another process can become the holder.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +24,7 @@ use super::all::Stop;
 use super::fence::{Fence, trusted};
 use crate::api::labels;
 
-/// A candidate of the election.
+/// One process that takes part in the election.
 pub struct Election {
     leases: Api<Lease>,
     identity: String,
@@ -31,19 +33,18 @@ pub struct Election {
     fence: Fence,
 }
 
-/// The lease of this process, as the server last returned it.
+/// The Lease object of this process, as the server last returned it.
 struct Held(Lease);
 
-/// The last seen state of the lease of another process, and the time at which this process first saw that
-/// state.
+/// The last seen state of another process's lease, and the time at which this process first saw that state.
 struct Sighting {
     version: Option<String>,
     since: Instant,
 }
 
 impl Election {
-    /// Creates a candidate. The identity must be unique among the processes; the duration of a lease is in
-    /// whole seconds.
+    /// Creates a participant in the election. `identity` must differ between the processes. `seconds` is the
+    /// duration of the lease.
     pub fn new(
         client: &Client,
         identity: String,
@@ -60,14 +61,14 @@ impl Election {
         }
     }
 
-    /// The interval between two reads or renewals of the lease.
+    /// Returns the interval between two reads or renewals of the lease.
     fn pause(&self) -> Duration {
         self.lasts / 5
     }
 
-    /// Takes part in the election until `end` is ready. Sends a new number to `terms` when this process becomes
-    /// the leader, and None when it is no longer the leader. If this process holds the lease at the end,
-    /// releases it.
+    /// Takes part in the election until `end` is ready, and then releases the lease if this process holds it.
+    /// Sends a new number to `terms` when this process becomes the leader, and None when it is no longer the
+    /// leader.
     pub async fn take_part(
         &self,
         terms: &watch::Sender<Option<u64>>,
@@ -95,8 +96,8 @@ impl Election {
         }
     }
 
-    /// Waits until this process holds the lease. After an attempt without success, reports the current holder
-    /// or the error to `seen`.
+    /// Waits until this process holds the lease. After each attempt without success, calls `seen` with the
+    /// identity of the current holder or with the error.
     async fn win(&self, mut seen: impl FnMut(Result<Option<&str>, &kube::Error>)) -> Held {
         let mut sighting: Option<Sighting> = None;
         loop {
@@ -116,8 +117,8 @@ impl Election {
         }
     }
 
-    /// Reads the lease, and takes it if it is free or expired. Otherwise returns the identity of the holder,
-    /// or None if a faster process took the lease at the same time.
+    /// Reads the lease, and takes it if it is free or expired. Otherwise returns the identity of the holder;
+    /// None if another process took the lease during the attempt.
     async fn attempt(
         &self,
         sighting: &mut Option<Sighting>,
@@ -177,8 +178,8 @@ impl Election {
         }
     }
 
-    /// Renews the lease until it is lost. Closes the fence before it returns. The caller then stops all work
-    /// of the leader.
+    /// Renews the lease until the lease is lost. Closes the fence before the return, so that the leader's
+    /// tasks cannot write any more.
     async fn keep(&self, held: &mut Held) {
         let renewing = async {
             loop {
@@ -229,8 +230,8 @@ impl Election {
         }
     }
 
-    /// Returns whether this process still holds the lease after a conflict. Reads the lease again, because an
-    /// earlier renewal may have succeeded although its answer was lost.
+    /// After a conflict, returns whether this process still holds the lease. Reads the lease again, because
+    /// the server may have executed an earlier renewal whose answer was lost.
     async fn is_ours(&self, held: &mut Held) -> bool {
         match self.leases.get_opt(labels::CONTROLLER_LEASE).await {
             Ok(Some(lease)) => {
@@ -247,7 +248,7 @@ impl Election {
         }
     }
 
-    /// Releases the lease, so that another process need not wait until it expires.
+    /// Releases the lease, so that another process does not have to wait until it expires.
     async fn release(&self, held: Held) {
         self.fence.close();
         let Held(mut lease) = held;
@@ -279,8 +280,8 @@ impl Election {
     }
 }
 
-/// Returns whether a lease did not change for its whole duration. Records each new state of the lease in
-/// `sighting`.
+/// Returns whether a lease has expired: it did not change for its whole duration. Stores each new state of
+/// the lease in `sighting`.
 fn is_over(spec: &LeaseSpec, version: Option<&String>, sighting: &mut Option<Sighting>) -> bool {
     let seconds = spec.lease_duration_seconds.unwrap_or_default();
     let lasts = Duration::from_secs(seconds.max(1).unsigned_abs().into());

@@ -1,7 +1,7 @@
 //! Lets only one process run the controllers of an embedded store: the process that has locked a file beside
 //! the store.
 //!
-//! The operating system releases the lock when the process ends, however it ends.
+//! The operating system releases the lock when the process ends, even after a crash.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -13,14 +13,14 @@ use crate::engine::controller_status;
 /// The interval between two attempts to take the lock.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The lock of a store. Dropping the value releases the lock.
+/// The lock of one embedded store. Dropping the value releases the lock.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock of a store. Returns None if another process has it.
+    /// Takes the lock of an embedded store. Returns None if another process has the lock.
     pub fn take(store: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
@@ -32,12 +32,12 @@ impl Lock {
         }
     }
 
-    /// Waits until this process has the lock of a store. Calls `waiting` once if another process has the
-    /// lock.
+    /// Waits until this process has the lock of an embedded store. Calls `waiting` once if another process
+    /// has the lock.
     pub async fn win(store: &Path, waiting: impl FnOnce()) -> io::Result<Self> {
         let mut waiting = Some(waiting);
-        // The first failed attempt is ignored: a process that only checks whether controllers run also takes
-        // the lock for a moment.
+        // Ignores the first failed attempt, because a process that only checks whether controllers run also
+        // has the lock for a moment.
         let mut glance = true;
         loop {
             if let Some(lock) = Self::take(store)? {

@@ -1,7 +1,7 @@
-//! The metrics of the controllers, in the format that Prometheus scrapes.
+//! The metrics of the controllers, in the text format of Prometheus.
 //!
-//! Reconcilers call small methods that increment atomic counters. Sums over objects (the bytes of releases
-//! and snapshots) are computed from the read model at each scrape, and cost nothing between scrapes.
+//! Reconcilers call small methods that increment counters. Sums over stored objects, such as the bytes of all
+//! releases, are computed from the read model at each scrape, so they need no work between scrapes.
 
 mod stored;
 #[cfg(test)]
@@ -23,10 +23,11 @@ use super::Context;
 use crate::resolve::git::Git;
 use stored::Stored;
 
-/// The content type of [`Metrics::text`].
+/// The HTTP content type of the text that [`Metrics::text`] returns.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The histogram buckets of durations in seconds: from a reconcile without changes to one that waits for git.
+/// The histogram buckets for the duration of a reconcile, in seconds. The smallest fits a reconcile without
+/// changes, the largest one that waits for git.
 const SECONDS: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0,
 ];
@@ -47,7 +48,7 @@ struct OfKind {
     kind: &'static str,
 }
 
-/// All metrics of the process.
+/// All metrics of this process.
 pub struct Metrics {
     registry: Registry,
     reconciles: Family<Reconciled, Counter>,
@@ -65,7 +66,7 @@ pub struct Metrics {
     sources: Sources,
 }
 
-/// The objects from which each scrape computes its sums.
+/// The read model and the git reader, from which each scrape reads its sums and counters.
 #[derive(Clone, Default)]
 pub(super) struct Sources {
     context: Arc<RwLock<Weak<Context>>>,
@@ -175,7 +176,7 @@ impl Metrics {
         );
     }
 
-    /// Counts one reconcile of a controller, with its result and its duration.
+    /// Counts one completed reconcile of a controller, and records its duration.
     pub fn reconciled(&self, controller: &'static str, succeeded: bool, took: Duration) {
         let result = if succeeded { "success" } else { "error" };
         let labels = Reconciled { controller, result };
@@ -184,20 +185,20 @@ impl Metrics {
         durations.observe(took.as_secs_f64());
     }
 
-    /// Counts a failed watch of a controller. The watch starts again.
+    /// Counts a failed watch of a controller.
     pub fn watch_failed(&self, controller: &'static str) {
         let labels = OfController { controller };
         self.watch_errors.get_or_create(&labels).inc();
     }
 
-    /// Counts a restart of a controller.
+    /// Counts a restart of a failed controller.
     pub fn restarted(&self, controller: &'static str) {
         let labels = OfController { controller };
         self.restarts.get_or_create(&labels).inc();
     }
 
-    /// Adds the plain and the stored size, in bytes, of a release that was read or a snapshot that was
-    /// written.
+    /// Adds the sizes in bytes, before and after compression, of a release that was read or a snapshot that
+    /// was written.
     pub fn packed(&self, kind: &'static str, plain: usize, stored: usize) {
         let kind = OfKind { kind };
         let (plain, stored) = (plain as u64, stored as u64);
@@ -209,19 +210,21 @@ impl Metrics {
         }
     }
 
-    /// Counts a fetch from git that was unnecessary, because a snapshot already had the definitions.
+    /// Counts a reconcile that used a snapshot instead of a fetch from git.
     pub fn snapshot_reused(&self) {
         self.reused.inc();
     }
 
-    /// Counts a release or a snapshot that garbage collection deleted. `bytes` is 0 if the size is unknown.
+    /// Counts a release or a snapshot that garbage collection deleted. `bytes` is its stored size, or 0 if
+    /// the size is unknown.
     pub fn collected(&self, kind: &'static str, bytes: u64) {
         let kind = OfKind { kind };
         self.collected.get_or_create(&kind).inc();
         self.freed.get_or_create(&kind).inc_by(bytes);
     }
 
-    /// Records whether this process is the leader. Each call with `true` counts a new term.
+    /// Records whether this process is the leader. Each call with `true` also counts a new term of
+    /// leadership.
     pub fn leads(&self, leads: bool) {
         if leads {
             self.terms.inc();
@@ -229,8 +232,8 @@ impl Metrics {
         self.leading.set(leads.into());
     }
 
-    /// Sets the context from whose read model the sums are computed. Keeps only a weak reference to the
-    /// context.
+    /// Sets the context whose read model gives the sums. Keeps only a weak reference, so that the metrics do
+    /// not keep the context alive.
     pub fn follow(&self, context: &Arc<Context>) {
         let held = self.sources.context.write();
         *held.unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(context);
@@ -245,7 +248,7 @@ impl Metrics {
     /// Returns all metrics in the text format of Prometheus.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        // Writing to a string cannot fail. If one sum cannot be computed, the text ends before that sum.
+        // Writing to a string cannot fail. If the sums cannot be computed, the text ends before the sums.
         if text::encode(&mut out, &self.registry).is_err() {
             tracing::error!("cannot write the metrics");
         }

@@ -1,11 +1,11 @@
 //! The reconcile loops that make a cluster match its ReleasePins.
 //!
-//! The reconciles are level-triggered: each reconcile reads everything again, writes only the differences,
-//! and is safe to repeat after a crash at any line. Each controller watches every object that it refers to,
-//! so the objects may be applied in any order.
+//! Each reconcile reads the current objects again, writes only the differences, and can be repeated after a
+//! crash at any line. Each controller watches every object that it refers to, so users may apply the objects
+//! in any order.
 //!
-//! The controllers do not know which target a client connects to. Of all controllers, only automatic
-//! deployment moves ReleasePins; it uses the engine under the same rules as a user.
+//! A controller does not depend on the target that its client connects to. Only the Component controller
+//! changes the release of a ReleasePin; it uses the engine under the same rules as a user.
 
 pub mod all;
 pub mod beside;
@@ -46,24 +46,24 @@ use metrics::Metrics;
 /// A function that returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The context that every reconcile gets.
+/// The clients, caches and settings that every reconcile uses.
 pub struct Context {
-    /// The client of the control plane, which has bowline's kinds.
+    /// The client of the control plane, which serves bowline's kinds.
     pub client: Client,
-    /// The namespace that the controllers watch. None: all namespaces.
+    /// The namespace that the controllers watch; None for all namespaces.
     pub namespace: Option<String>,
     pub clock: Clock,
-    /// Reads the definitions that releases name by git reference.
+    /// The reader of the definitions that releases name by git reference.
     pub git: Git,
     pub metrics: Arc<Metrics>,
-    /// The cache of the contents of releases and snapshots.
+    /// The cache of the specs of releases and snapshots.
     pub bodies: Bodies,
     feed: OnceLock<Feed>,
     user: OnceCell<String>,
 }
 
 impl Context {
-    /// Creates a context. It sends no request.
+    /// Creates a context. Sends no request.
     pub fn new(
         client: Client,
         namespace: Option<String>,
@@ -83,7 +83,7 @@ impl Context {
         }
     }
 
-    /// Returns the API of a kind in the watched namespaces.
+    /// Returns an API client for a kind in all watched namespaces.
     pub fn all<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -94,7 +94,7 @@ impl Context {
         }
     }
 
-    /// Returns the API of a kind in one namespace.
+    /// Returns an API client for a kind in one namespace.
     pub fn within<K>(&self, namespace: &str) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -112,7 +112,7 @@ impl Context {
             .get_or_init(|| subjects::watch(&self.client, self.namespace.as_deref()))
     }
 
-    /// Returns the user name that the server reports for the client. Asks the server only once.
+    /// Returns the user name that the server reports for the client. Only the first call sends a request.
     pub async fn user(&self) -> Result<&str, kube::Error> {
         let ask = || async {
             let said = whoami::ask(&self.client, &|| self.now()).await;

@@ -1,8 +1,8 @@
-//! The DeploymentPipeline controller: reports in a condition of a pipeline why bowline refuses promotions in
-//! the namespace of the pipeline.
+//! The DeploymentPipeline controller: if a pipeline has a fault, bowline refuses promotions in its namespace,
+//! and this controller reports the fault in a condition of the pipeline.
 //!
-//! A pipeline without a fault gets no status, unless it had a fault before. No other controller depends on
-//! this status.
+//! A pipeline without a fault gets no status, unless an earlier status reports a fault. No other controller
+//! reads this status.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::engine::world::Source;
 /// The number of pipelines that are reconciled at the same time.
 const AT_ONCE: u16 = 2;
 
-/// The reasons why the write of a status is retried.
+/// The reason why the controller retries to write a status.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
-    /// A request to the target failed.
+    /// A request to the control plane failed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
@@ -50,8 +50,8 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
     .await;
 }
 
-/// Returns a stream of the pipelines to reconcile. A new or deleted pipeline triggers all others of its
-/// namespace.
+/// Returns a stream of the pipelines to reconcile. A changed pipeline triggers all pipelines of its
+/// namespace, because a fault can depend on the others.
 fn triggers(
     context: &Arc<Context>,
     pipelines: Store<DeploymentPipeline>,

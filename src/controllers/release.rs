@@ -1,8 +1,8 @@
 //! The Release controller: adds the labels and annotations that bowline's lists show, if the author of a
-//! Release (kubectl or a GitOps tool) did not set them.
+//! Release did not set them. Such an author is, for example, kubectl or a GitOps tool.
 //!
-//! It never changes an existing value. The content hash may need a fetch from git; the other values do not
-//! wait for it.
+//! The controller never changes an existing label or annotation. The content hash may need a fetch from git;
+//! if that fetch fails, the controller still writes the other values.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
     }
 }
 
-/// Returns the releases with missing metadata.
+/// Returns the releases that lack a label or an annotation.
 fn lacking(world: &World) -> BTreeSet<Key> {
     let rows = world.all_releases().filter(|row| is_lacking(row));
     rows.map(|row| row.key.clone()).collect()
@@ -100,7 +100,7 @@ async fn attempt(context: &Context, key: Key) -> (Key, Result<(), String>) {
     (key, done)
 }
 
-/// Writes the missing metadata of a release.
+/// Adds the missing labels and annotations to a release.
 async fn complete(context: &Context, row: &ReleaseRow) -> Result<(), String> {
     let (namespace, name) = (&*row.key.namespace, &*row.key.name);
     let uid = Some(&*row.uid);
@@ -110,7 +110,7 @@ async fn complete(context: &Context, row: &ReleaseRow) -> Result<(), String> {
         .await;
     let spec = match spec {
         Ok(spec) => spec,
-        // The release is deleted; the watch will report it.
+        // The release was deleted or replaced, so its watch triggers another check.
         Err(error) if matches!(*error, BodyError::Gone { .. } | BodyError::Replaced { .. }) => {
             return Ok(());
         }
@@ -140,7 +140,7 @@ async fn complete(context: &Context, row: &ReleaseRow) -> Result<(), String> {
     hash.map(|_| ())
 }
 
-/// Returns the metadata to add to a release. None: nothing is missing.
+/// Returns the labels and annotations to add to a release; None if nothing is missing.
 fn missing(row: &ReleaseRow, spec: &ReleaseSpec, hash: Option<String>) -> Option<Value> {
     let image = spec.workload.get("spec").and_then(|spec| spec.get("image"));
     let image = image.and_then(Value::as_str).unwrap_or_default();

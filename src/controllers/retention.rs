@@ -1,8 +1,8 @@
-//! Runs garbage collection after each new release, in each namespace whose pipeline enables retention.
+//! Runs garbage collection after each new release, in the namespaces whose pipeline enables retention.
 //!
-//! The controller plans from the read model with the rules of the command `gc`. A release that makes nothing
-//! obsolete costs no request. The collection works like `bowline gc` of a user, and reads the store again
-//! before each deletion. It keeps the objects that a GitOps tool owns.
+//! The controller plans with the rules of the command `gc`, from the read model, so a release that makes
+//! nothing obsolete costs no request. Like the command, it reads the store again before each deletion, and
+//! keeps objects that a GitOps tool owns.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,37 +25,37 @@ use crate::subjects::release_pin::actions::gc::{self, Candidate, Collection, Gc}
 use crate::subjects::release_pin::collect::{CollectError, Collected, Collector};
 use crate::subjects::release_pin::rules::Refusal;
 
-/// The number of namespaces that are reconciled at the same time.
+/// How many namespaces the controller collects at the same time.
 const AT_ONCE: u16 = 4;
 
-/// How long the controller remembers a deleted release. If a ReleasePin names the release within this time, the
-/// controller creates the release again, because a user may have read it just before the deletion.
+/// How long the controller remembers a deleted release. A user may have read the release just before its
+/// deletion. So if a ReleasePin names the release within this time, the controller creates the release again.
 const REMEMBERS: Duration = Duration::from_secs(1);
 
-/// The reasons why the controller retries a collection.
+/// The reasons why the controller retries a garbage collection.
 #[derive(Debug, thiserror::Error)]
 pub enum RetentionError {
-    /// A rule refuses the collection.
+    /// A rule of the engine refuses the collection.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The collection failed.
+    /// The collection stopped with an error.
     #[error(transparent)]
     Collect(#[from] CollectError),
-    /// An object could not be deleted.
+    /// A release or snapshot could not be deleted.
     #[error("{0}")]
     Failed(String),
-    /// A request to the target failed.
+    /// A request to the control plane failed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
 
-/// The components that need a collection, by namespace.
+/// The components that need a garbage collection, by namespace.
 #[derive(Default)]
 struct Due {
     components: HashMap<Arc<str>, BTreeSet<String>>,
-    /// The pipelines that had retention enabled at their last reconcile, by uid and generation.
+    /// The pipelines with retention enabled at their last reconcile: the uid and the generation.
     enabled: HashMap<String, i64>,
-    /// The uids of the releases that were seen, by namespace and name.
+    /// The uid of each release that the controller has seen. A release with another uid is new.
     seen: HashMap<Key, Box<str>>,
 }
 
@@ -71,8 +71,9 @@ impl Shared {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records new releases. Returns the namespaces that have a new release, or a changed pipeline in the
-    /// read model. Reconciles use the pipeline of the read model, which may be behind the controller's watch.
+    /// Records new releases. Returns the namespaces to reconcile: those with a new release, or with a
+    /// pipeline that changed in the read model. The watch of this controller may report the pipeline earlier
+    /// than the read model contains it.
     fn touched(&self, touched: &Touched) -> BTreeSet<Arc<str>> {
         let world = self.base.feed().world();
         match (touched.source, &touched.key) {
@@ -121,7 +122,7 @@ impl Shared {
 }
 
 impl Due {
-    /// Records a release. Returns its namespace if the release is new and has a component label.
+    /// Records a release. Returns its namespace if the release is new and has a component label; else None.
     fn note(&mut self, row: &crate::subjects::release_pin::rows::ReleaseRow) -> Option<Arc<str>> {
         // A release without a component label is new when it gets the label.
         let component = row.component.as_deref()?;
@@ -136,7 +137,6 @@ impl Due {
     }
 }
 
-/// Runs the controller until the stop future is ready.
 pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
     let shared = Arc::new(Shared {
         base: context.clone(),
@@ -170,7 +170,7 @@ async fn reconcile(
     let namespace = pipeline.namespace().unwrap_or_default();
     let feed = shared.base.feed();
     feed.when(World::is_live).await;
-    // If a namespace has several pipelines, the read model decides which one is effective.
+    // The read model decides which pipeline is effective if a namespace has several.
     let enabled = {
         let world = feed.world();
         let retention = world
@@ -219,7 +219,7 @@ async fn reconcile(
     swept.map(|()| Action::await_change())
 }
 
-/// Deletes the releases and snapshots that the given components no longer need.
+/// Deletes those releases and snapshots of the given components that are no longer needed.
 async fn sweep(
     shared: &Shared,
     namespace: &str,
@@ -271,7 +271,7 @@ async fn sweep(
     }
 }
 
-/// Plans the collection for those of the given components that still exist.
+/// Plans the collection for the given components. Leaves out components that no longer exist.
 fn plan(
     world: &World,
     due: &BTreeSet<String>,
@@ -292,7 +292,7 @@ fn plan(
     gc::plan(world, &command, asked).map(Some)
 }
 
-/// Returns whether a plan would change anything.
+/// Returns whether a collection would delete or change anything.
 fn has_work(plan: &Collection) -> bool {
     let mislabelled = |candidate: &Candidate| candidate.mislabelled;
     plan.going().next().is_some() || plan.releases.iter().any(mislabelled)

@@ -1,4 +1,5 @@
-//! Runs a controller with a limit of concurrent reconciles, a backoff for failed objects, metrics and logs.
+//! Runs a controller: limits concurrent reconciles, waits longer after each failure of an object, and records
+//! metrics and logs.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -15,9 +16,9 @@ use serde::de::DeserializeOwned;
 
 use super::Context;
 
-/// The first backoff after a failure; it doubles with each failure.
+/// The wait after the first failure of an object. Each further failure doubles the wait.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest backoff.
+/// The longest wait after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Runs a controller until its stop future is ready.
@@ -93,7 +94,7 @@ pub async fn run<K, C, E, F>(
     tracing::info!(controller = name, "ended");
 }
 
-/// The namespace and the name of an object.
+/// The namespace and the name of a reconciled object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     namespace: Option<String>,
@@ -127,7 +128,7 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// The number of failures in a row of each object.
+/// The number of consecutive failures of each object.
 #[derive(Default)]
 struct Failures {
     times: Mutex<HashMap<Key, u32>>,
@@ -135,7 +136,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// Counts a failure, and returns the backoff of the object.
+    /// Counts a failure of an object, and returns the wait until its next reconcile.
     fn pause(&self, key: &Key) -> Duration {
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         let times = times.entry(key.clone()).or_default();
@@ -150,14 +151,14 @@ impl Failures {
     }
 }
 
-/// Returns the backoff after a number of failures.
+/// Returns the wait after this number of consecutive failures.
 pub(super) fn pause(failures: u32) -> Duration {
     FIRST_PAUSE
         .saturating_mul(1 << failures.min(16))
         .min(LONGEST_PAUSE)
 }
 
-/// Shortens a pause by up to a fifth, so that objects that failed together are not retried together.
+/// Shortens a wait by up to a fifth, so that objects that failed together are not retried together.
 fn scattered(pause: Duration, random: u64) -> Duration {
     let less = (random % 1024) as u32;
     pause - pause * less / (5 * 1024)
@@ -172,7 +173,7 @@ impl std::fmt::Display for Causes<'_> {
         let mut cause = self.0.source();
         while let Some(error) = cause {
             let words = error.to_string();
-            // Many errors repeat their cause.
+            // Leaves out a cause whose text is already in the error, because many errors repeat their cause.
             if !text.contains(&words) {
                 text = format!("{text}: {words}");
             }

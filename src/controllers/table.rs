@@ -1,7 +1,8 @@
-//! A table of small rows, one per object of a kind, that a watch keeps up to date. Rows are found by name or
-//! by a second key, the place.
+//! A table of small rows, one per object of a kind. A watch keeps the rows up to date. A row is found by the
+//! name of its object, or by a second key that the rows of several objects can share.
 //!
-//! A row is stored before its change is reported. A change that leaves the row equal is not reported.
+//! The table stores a row before it reports the change of the row. It does not report a change of the object
+//! that leaves the row equal.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
@@ -17,49 +18,49 @@ use tokio::sync::watch;
 
 use crate::engine::world::Key;
 
-/// The page size of a list. It is small, because the objects may be large.
+/// The page size of a list request. The size is small, because the objects may be large.
 const PAGE: u32 = 100;
 
 /// The rows of all objects of one kind.
 pub struct Table<T> {
     rows: RwLock<Rows<T>>,
-    /// Returns the place of a row: the key under which [`Table::at`] finds the row. Several rows may have the
-    /// same place.
+    /// Returns the second key of a row, under which [`Table::at`] finds the row. Several rows may have the
+    /// same second key.
     place: fn(&Key, &T) -> Key,
     listing: watch::Sender<Listing>,
 }
 
-/// The state of the list of a table.
+/// Whether a table contains all objects of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// The first list is not complete.
+    /// The first list of the kind is not complete.
     Waiting,
-    /// The list is complete, and the watch follows the changes.
+    /// The list is complete, and the watch receives all changes.
     Listed,
-    /// The server does not serve the kind.
+    /// The server does not serve the kind, so the table has no rows.
     Absent,
 }
 
 struct Rows<T> {
     by_name: HashMap<Key, (u32, T)>,
     by_place: HashMap<Key, BTreeSet<Key>>,
-    /// The number of the current list. A row with a lower number was not in that list.
+    /// The number of the current list. A row with a lower number comes from an earlier list.
     list: u32,
 }
 
-/// The change of one row.
+/// A reported change of one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change<T> {
-    /// The key of the row.
+    /// The namespace and the name of the changed object.
     pub key: Key,
-    /// The row before the change. None: the row is new.
+    /// The row before the change; None if the object is new.
     pub before: Option<T>,
-    /// The row after the change. None: the row is deleted.
+    /// The row after the change; None if the object is deleted.
     pub after: Option<T>,
 }
 
 impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
-    /// Creates an empty table. `place` returns the key under which [`Table::at`] finds a row.
+    /// Creates an empty table. `place` returns the second key of a row, for [`Table::at`].
     pub fn new(place: fn(&Key, &T) -> Key) -> Arc<Self> {
         Arc::new(Self {
             rows: RwLock::new(Rows {
@@ -72,13 +73,13 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         })
     }
 
-    /// Returns the row of an object by its namespace and name.
+    /// Returns the row of the object with this namespace and name; None if there is no such row.
     pub fn get(&self, key: &Key) -> Option<T> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         rows.by_name.get(key).map(|(_, row)| row.clone())
     }
 
-    /// Returns the rows for which `place` returns this key, sorted by name.
+    /// Returns the rows that have this second key, sorted by the name of their object.
     pub fn at(&self, place: &Key) -> Vec<(Key, T)> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         let names = rows.by_place.get(place).into_iter().flatten();
@@ -87,14 +88,14 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
             .collect()
     }
 
-    /// Waits until the first list is complete.
+    /// Waits until the first list of the kind is complete.
     pub async fn until_listed(&self) {
         // The channel cannot be closed, because `self` owns the sender.
         let listed = |listing: &Listing| *listing == Listing::Listed;
         let _ = self.listing.subscribe().wait_for(listed).await;
     }
 
-    /// Waits until the first list is complete, or the server answers that it does not serve the kind.
+    /// Waits until the first list is complete, or until the server answers that it does not serve the kind.
     pub async fn until_known(&self) {
         let known = |listing: &Listing| *listing != Listing::Waiting;
         let _ = self.listing.subscribe().wait_for(known).await;
@@ -105,8 +106,8 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         *self.listing.borrow() == Listing::Absent
     }
 
-    /// Returns a stream of the changes of the listing, for example when the server starts or stops serving
-    /// the kind.
+    /// Returns a stream that reports each change of the [`Listing`], for example when the server stops
+    /// serving the kind.
     pub fn appearances(self: &Arc<Self>) -> impl Stream<Item = Listing> + Send + use<T> {
         let listing = self.listing.subscribe();
         futures::stream::unfold(listing, |mut listing| async {
@@ -124,7 +125,8 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
         });
     }
 
-    /// Watches a kind while the caller polls the stream, and reports the changed rows.
+    /// Watches a kind, keeps the rows up to date, and reports the changed rows. Works only while the caller
+    /// polls the returned stream.
     ///
     /// A failed watch starts again with backoff.
     pub fn follow<K>(

@@ -1,4 +1,4 @@
-//! A small shop on the embedded API, for the tests of the controllers.
+//! A shop with one component on the embedded API, for the tests of the controllers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,13 +26,13 @@ use crate::api::{Release, ReleasePin, RenderedRelease, names};
 use crate::fixture;
 use crate::resolve::git::{Allowed, Git, Settings};
 
-/// The time limit for one event; a test that waits longer has failed.
+/// The longest wait for one event; after it, the test fails.
 const HANG: Duration = Duration::from_secs(30);
 
-/// The initial time of the controllers' clock.
+/// The time of the controllers' clock at the start of a test.
 pub(super) const NOW: &str = "2026-01-06T12:00:00Z";
 
-/// The definitions of a component: a ConfigMap with the image and a message that settings can change.
+/// The definitions of the component: a ConfigMap with the image, and with a message that settings can change.
 pub(super) const DEFINITIONS: &str = "
 apiVersion: openchoreo.dev/v1alpha1
 kind: Component
@@ -82,7 +82,7 @@ metadata: {name: default}
 spec: {promotionPaths: [{sourceEnvironmentRef: {name: dev}, targetEnvironmentRefs: [{name: prod}]}]}
 ";
 
-/// A shop on an embedded store. `client` sends the requests of the test, which are not recorded.
+/// The shop on an embedded store. The requests of `client` come from the test, so they are not recorded.
 pub(super) struct Shop {
     pub(super) embedded: Embedded,
     pub(super) client: Client,
@@ -90,29 +90,30 @@ pub(super) struct Shop {
     now: Arc<Mutex<Timestamp>>,
 }
 
-/// The recorded requests of a controller, in order. A test can stop the answers to simulate a crash.
+/// The recorded requests of a controller, in their order. A test can stop the answers to simulate a crash.
 #[derive(Clone, Default)]
 pub(super) struct Requests {
     asked: Arc<Mutex<Vec<String>>>,
     written: Arc<AtomicUsize>,
-    /// The number of writes that still get an answer. Afterwards no request gets one. None: no limit.
+    /// The number of writes that still get an answer; None for no limit. After the last one, no request gets
+    /// an answer.
     fuse: Arc<Mutex<Option<usize>>>,
     blown: Arc<tokio::sync::Notify>,
 }
 
 impl Requests {
-    /// Returns the requests since the last call, without watches and lists.
+    /// Returns the recorded requests since the last call, without watches and lists.
     pub(super) fn take(&self) -> Vec<String> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *asked)
     }
 
-    /// Answers only this number of writes; every later request waits for ever.
+    /// Answers only this number of writes. Every later request waits for ever, as after a crash.
     pub(super) fn cut_after(&self, writes: usize) {
         *self.fuse.lock().unwrap() = Some(writes);
     }
 
-    /// Waits until a request gets no answer.
+    /// Waits until a request of the controller gets no answer.
     pub(super) async fn blown(&self) {
         self.blown.notified().await;
     }
@@ -121,7 +122,7 @@ impl Requests {
         self.written.load(Ordering::SeqCst)
     }
 
-    /// Records a request. Returns whether the request gets an answer.
+    /// Records a request, and returns whether the request gets an answer.
     fn note(&self, request: &Request<Body>) -> bool {
         let path = request.uri().path().trim_start_matches("/apis/");
         let is_read = *request.method() == Method::GET;
@@ -149,7 +150,7 @@ impl Requests {
     }
 }
 
-/// A running controller.
+/// A running controller in a test.
 pub(super) struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -165,7 +166,7 @@ impl Running {
     }
 }
 
-/// A future that stops a controller when it is ready.
+/// A future that is ready when the controller has to stop.
 pub(super) type Stop = std::pin::Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// Starts a controller in a task.
@@ -180,7 +181,7 @@ where
 }
 
 impl Shop {
-    /// Opens a shop with environments and definitions, and no release.
+    /// Opens a shop with environments and definitions, but without a release.
     pub(super) async fn open() -> Self {
         let shop = Self::empty().await;
         shop.apply(ENVIRONMENTS).await;
@@ -200,7 +201,7 @@ impl Shop {
         }
     }
 
-    /// Returns a context for controllers, and the record of their requests.
+    /// Returns a context for controllers, and the record of the controllers' requests.
     pub(super) fn context(&self) -> (Arc<Context>, Requests) {
         let requests = Requests::default();
         let user = User {
@@ -252,7 +253,7 @@ impl Shop {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// Applies documents as kubectl does.
+    /// Applies YAML documents as kubectl does.
     pub(super) async fn apply(&self, documents: &str) {
         for document in fixture::documents_of(documents) {
             let object: DynamicObject = fixture::parse(document);
@@ -267,7 +268,8 @@ impl Shop {
         }
     }
 
-    /// Creates a release of cart without labels and annotations. Its name contains the version.
+    /// Creates a release of the component cart without labels and annotations. `version` becomes a part of
+    /// the name.
     pub(super) async fn release(&self, version: &str) -> String {
         let mut made = release_of(version);
         made.metadata.labels = None;
@@ -281,7 +283,7 @@ impl Shop {
         made.name_any()
     }
 
-    /// Creates or moves a ReleasePin of cart, as kubectl does.
+    /// Creates a ReleasePin of cart, or changes its release, as kubectl does.
     pub(super) async fn pin(&self, environment: &str, release: &str) -> ReleasePin {
         self.hold(environment, release, Vec::new()).await
     }
@@ -309,7 +311,7 @@ impl Shop {
             .unwrap()
     }
 
-    /// Waits until an object fulfils a condition. The condition gets `None` for a deleted object.
+    /// Waits until `wanted` is true for an object. `wanted` gets `None` if the object does not exist.
     pub(super) async fn until<K>(
         &self,
         name: &str,
@@ -333,7 +335,7 @@ impl Shop {
         }
     }
 
-    /// Waits until the controller has observed a ReleasePin and one of its conditions has the given reason.
+    /// Waits until the controller has observed a ReleasePin and a condition has the given reason.
     pub(super) async fn until_reason(
         &self,
         environment: &str,
@@ -353,8 +355,8 @@ impl Shop {
         self.until(&name, wanted).await.unwrap()
     }
 
-    /// Acts as the RenderedRelease controller: writes the health of the resources into the status of a
-    /// RenderedRelease.
+    /// Writes the health of the resources to the status of a RenderedRelease, as the RenderedRelease
+    /// controller does.
     pub(super) async fn report(&self, name: &str, health: &str) {
         let rendered = self.api::<RenderedRelease>();
         let found = rendered.get(name).await.unwrap();
@@ -375,7 +377,7 @@ impl Shop {
     }
 }
 
-/// Returns a release of cart, as bowline creates it. Its name contains the version.
+/// Returns a release of cart in the form that bowline creates. `version` becomes a part of the name.
 pub(super) fn release_of(version: &str) -> Release {
     fixture::release_of(DEFINITIONS, "cart", version)
 }

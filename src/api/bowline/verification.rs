@@ -1,4 +1,5 @@
-//! The findings of a verification of the audit trail: of entries on a server, of commits in a repository.
+//! The result of a verification of the audit trail. On a server the verified entries are objects; in a
+//! repository they are commits.
 
 use std::fmt;
 
@@ -6,17 +7,17 @@ use serde::Serialize;
 
 use super::audit::Subject;
 
-/// The severity of a finding.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// Somebody changed an entry.
+    /// The finding proves that somebody changed an audit entry.
     Tampered,
-    /// An entry is missing.
+    /// An audit entry is missing.
     Incomplete,
-    /// A note for the user; it is no proof of a change.
+    /// The finding is a hint for the user, and no proof of a changed entry.
     Warning,
-    /// This version cannot read an entry, so it cannot verify the entry.
+    /// This version of bowline cannot read an audit entry, so it cannot verify the entry.
     NotKnown,
 }
 
@@ -31,54 +32,55 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One problem or note that the verification found.
+/// One problem or hint that the verification found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     pub severity: Severity,
-    /// The subject of the chain; for a chain about releases, the component.
+    /// The subject of the chain with the problem. If the chain is about the releases of a component, the
+    /// component.
     pub chain: String,
-    /// The object with the problem, such as `auditentry/{name}` or `deploy/{name}`.
+    /// The name of the object with the problem, such as `auditentry/{name}` or `deploy/{name}`.
     pub object: String,
-    /// The problem, as text for the user.
+    /// Describes the problem to the user.
     pub what: String,
 }
 
-/// One verified chain.
+/// A summary of one verified chain of audit entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChainSummary {
-    /// The subject of the chain; for a chain about releases, the component.
+    /// The subject of the chain. If the chain is about the releases of a component, the component.
     pub subject: Subject,
-    /// The number of entries that exist.
+    /// The number of entries of the chain that still exist.
     pub entries: usize,
-    /// The number of entries that retention removed.
+    /// The number of entries of the chain that retention removed.
     pub removed: i64,
-    /// The newest revision of the chain.
+    /// The revision of the newest entry in the chain.
     pub newest: i64,
 }
 
-/// The result of a verification.
+/// The result of a verification of all chains.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
-    /// Changed and missing entries.
+    /// The findings about changed and missing entries.
     pub problems: Vec<Finding>,
-    /// Findings that are no problems.
+    /// The findings that prove no change of an entry.
     pub warnings: Vec<Finding>,
     /// A summary of each verified chain.
     pub chains: Vec<ChainSummary>,
-    /// The number of verified entries.
+    /// The number of verified entries in all chains.
     pub entries: usize,
 }
 
 impl Verification {
-    /// Returns whether the verification found no changed or missing entry.
+    /// Returns whether all entries exist and are unchanged, as far as they can be read.
     pub fn is_valid(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Returns whether the verification could not read some entry.
+    /// Returns whether at least one entry could not be read.
     pub fn is_partial(&self) -> bool {
         let is_unknown = |finding: &Finding| finding.severity == Severity::NotKnown;
         self.warnings.iter().any(is_unknown)

@@ -1,7 +1,7 @@
 //! RenderedRelease: the rendered resources of one component in one environment.
 //!
-//! Its kind is `Release` in the group core.choreo.dev; the code and the screens always call it
-//! RenderedRelease.
+//! The kind has the name `Release` in the group core.choreo.dev. Another kind is called Release too, so the
+//! code and the screens always say RenderedRelease.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
@@ -200,7 +200,8 @@ pub enum Health {
 }
 
 impl RenderedRelease {
-    /// Returns the connection names of the data planes that may have resources of this RenderedRelease.
+    /// Returns the data planes that may have resources of this RenderedRelease, each as the text form of its
+    /// connection.
     pub fn data_planes(&self) -> Result<Vec<String>, UnreadableAnnotation> {
         let read = annotation::read(self, labels::DATA_PLANES, "RenderedRelease");
         Ok(read?.unwrap_or_default())
@@ -208,7 +209,7 @@ impl RenderedRelease {
 }
 
 impl RenderedReleaseStatus {
-    /// Returns the worst health of all resources. Without resources it is [`Health::Healthy`].
+    /// Returns the worst health of all resources; [`Health::Healthy`] if there are no resources.
     pub fn health(&self) -> Health {
         self.resources
             .iter()

@@ -162,7 +162,7 @@ pub struct ParameterSchema {
 }
 
 impl ParameterSchema {
-    /// Returns whether the schema declares no parameter.
+    /// Returns whether the schema declares no parameters.
     pub fn is_empty(&self) -> bool {
         self.parameters.is_empty()
     }
@@ -267,8 +267,8 @@ pub struct PatchOperation {
     pub value: Option<Value>,
 }
 
-/// Deserializes a field that is present. Keeps null as a value; a plain Option would read null as an absent
-/// field.
+/// Deserializes a field that may be null. Keeps null as a value, because a plain Option would treat null as a
+/// missing field.
 fn present<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(field).map(Some)
 }
@@ -382,8 +382,8 @@ impl Component {
 }
 
 impl ComponentSpec {
-    /// Splits `componentType` into the workload type and the name of the ComponentTypeDefinition. None: it
-    /// does not have exactly these two parts.
+    /// Splits `componentType` into the workload type and the name of the ComponentTypeDefinition. Returns
+    /// None if `componentType` does not have exactly these two parts.
     pub fn type_parts(&self) -> Option<(&str, &str)> {
         self.component_type
             .split_once('/')

@@ -1,8 +1,8 @@
-//! The resolved definitions of one release.
+//! The resolved definitions of one release: the contents of its git references.
 //!
-//! The module `resolve` makes the definitions, `render` reads them, and a snapshot stores them. They do not
-//! contain the namespace and the fields that a server adds, so equal definitions from git, from a release or
-//! from a cluster have equal hashes.
+//! The module `resolve` creates the definitions, `render` reads them, and a snapshot stores them. They
+//! contain no namespace and no fields that a server adds. So equal definitions have equal hashes, whether
+//! they come from git, from a release or from a cluster.
 
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
@@ -16,11 +16,11 @@ use crate::api::digest;
 #[serde(rename_all = "camelCase")]
 pub struct Definitions {
     pub component: Component,
-    /// The ComponentTypeDefinition of the component.
+    /// The ComponentTypeDefinition that the component names.
     pub component_type_definition: ComponentTypeDefinition,
-    /// The Addon of each addon instance, in the order of the component's instances.
+    /// The addons in the order of the component's addon instances.
     pub addons: Vec<AddonDefinition>,
-    /// The Workload: the result of the build.
+    /// The Workload of the component: the result of its build.
     pub workload: Workload,
 }
 
@@ -28,45 +28,45 @@ pub struct Definitions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AddonDefinition {
-    /// The name of the Addon.
+    /// The name of the Addon that is used.
     pub name: String,
-    /// The id of the addon instance.
+    /// The id of the addon instance of the component.
     pub instance_id: String,
-    /// The definition of the Addon.
+    /// The resolved Addon object.
     pub addon: Addon,
 }
 
-/// The reasons why definitions do not fit together.
+/// The reasons why the definitions of a release do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    /// The ComponentTypeDefinition is not the one that the component names.
+    /// The component names another ComponentTypeDefinition than the release contains.
     #[error(
         "component {component} is of type {says:?}, and the definition is {found:?}; name one of them after the other"
     )]
     Type {
-        /// The name of the component.
+        /// The name of the component with the wrong type.
         component: String,
-        /// The componentType of the component.
+        /// The value of componentType in the component.
         says: String,
-        /// The workload type and the name of the definition.
+        /// The workload type and the name of the ComponentTypeDefinition in the release.
         found: String,
     },
-    /// The definition of an addon is missing.
+    /// The release does not contain the definition of an addon that the component uses.
     #[error(
         "component {component} uses addon {addon} as {instance}, and its definition is missing"
     )]
     Addon {
-        /// The name of the component.
+        /// The name of the component that uses the addon.
         component: String,
-        /// The name of the addon.
+        /// The name of the missing addon.
         addon: String,
-        /// The id of the addon instance.
+        /// The id of the addon instance without a definition.
         instance: String,
     },
 }
 
 impl Definitions {
-    /// Combines the definitions of a release. Sorts the addons in the order of the component, and drops the
+    /// Combines the definitions of a release. Sorts the addons in the order of the component, and leaves out
     /// addons that the component does not use.
     pub fn assemble(
         component: Component,
@@ -111,18 +111,18 @@ impl Definitions {
         })
     }
 
-    /// Returns the images that the build produced.
+    /// Returns the images that the build of the component produced.
     pub fn images(&self) -> Vec<&str> {
         self.workload.spec.image.as_deref().into_iter().collect()
     }
 
-    /// Returns the hash of all definitions. The name of a snapshot contains the first characters of the hash.
+    /// Returns the hash of all definitions. The name of a snapshot contains the start of this hash.
     pub fn content_hash(&self) -> String {
         digest::of(self)
     }
 }
 
-/// Returns the metadata that belongs to a definition: the name, the labels, and the annotations except
+/// Returns the metadata that belongs to a definition: the name, the labels and the annotations, but not
 /// kubectl's copy of the object.
 pub fn essential(metadata: &ObjectMeta) -> ObjectMeta {
     let annotations = metadata.annotations.as_ref().map(|all| {

@@ -110,19 +110,19 @@ pub struct InCluster {}
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Embedded {}
 
-/// The connection to a data plane.
+/// The way in which bowline connects to a data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach<'a> {
-    /// The cluster that contains the DataPlane object.
+    /// The data plane is the cluster that contains the DataPlane object.
     InCluster,
-    /// The context of the kubeconfig that connects to the cluster.
+    /// The data plane is the cluster of this kubeconfig context.
     Context(&'a str),
-    /// The embedded store of this process.
+    /// The data plane is the embedded store of this process.
     Embedded,
 }
 
 impl<'a> Reach<'a> {
-    /// Parses the text form of a [`Reach`]. None: the text is invalid.
+    /// Parses the text form of a connection. Returns None if the text is invalid.
     pub fn parse(text: &'a str) -> Option<Self> {
         match text {
             "inCluster" => Some(Self::InCluster),
@@ -143,7 +143,8 @@ impl fmt::Display for Reach<'_> {
 }
 
 impl DataPlaneSpec {
-    /// Returns the connection. None: the spec has none, or more than one.
+    /// Returns the connection to the data plane. Returns None if the spec contains no connection, or more
+    /// than one.
     pub fn reach(&self) -> Option<Reach<'_>> {
         match (&self.in_cluster, &self.context, &self.embedded) {
             (Some(_), None, None) => Some(Reach::InCluster),
@@ -282,19 +283,19 @@ impl Default for Retention {
 }
 
 impl DeploymentPipelineSpec {
-    /// Returns whether one promotion path leads from `from` to `to`.
+    /// Returns whether a single promotion path leads from `from` to `to`.
     pub fn is_path(&self, from: &str, to: &str) -> bool {
         self.edges()
             .any(|(source, target)| source == from && target == to)
     }
 
-    /// Returns the targets of the promotion paths from `from`.
+    /// Returns the environments to which releases may be promoted from `from`.
     pub fn targets_of(&self, from: &str) -> Vec<&str> {
         let edges = self.edges().filter(|(source, _)| *source == from);
         edges.map(|(_, target)| target).collect()
     }
 
-    /// Returns the sources of the promotion paths to `to`.
+    /// Returns the environments from which releases may be promoted to `to`.
     pub fn sources_of(&self, to: &str) -> Vec<&str> {
         let edges = self.edges().filter(|(_, target)| *target == to);
         edges.map(|(source, _)| source).collect()
@@ -309,8 +310,8 @@ impl DeploymentPipelineSpec {
             .collect()
     }
 
-    /// Returns the environments in the order of promotion. Where the paths allow several orders, the order of
-    /// the spec decides. Fails if the paths have a cycle.
+    /// Returns the environments in the order of promotion. If the paths allow several orders, follows the
+    /// order of the spec. Fails if the paths have a cycle.
     pub fn order(&self) -> Result<Vec<&str>, PipelineCycle> {
         let mut waiting_for: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (source, target) in self.edges() {

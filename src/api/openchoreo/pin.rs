@@ -1,7 +1,7 @@
 //! ReleasePin: names the Release that a component runs in an environment, and contains the holds.
 //!
-//! The spec contains only the values that users and git declare, so the generation increases only if the
-//! release or a hold changes. The engine writes the operation of a change to annotations.
+//! The spec contains only values that users and git declare. So the generation increases only if the release
+//! or a hold changes. The engine records the operation that made a change in annotations.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -79,7 +79,8 @@ pub struct ReleasePinSpec {
     pub holds: Vec<Hold>,
 }
 
-/// Returns the release of the newest of the given holds that name a release.
+/// Returns the release that the newest of the given holds names. Ignores holds that name no release; returns
+/// None if no hold names one.
 pub fn fixed<'h>(holds: impl Iterator<Item = &'h Hold>) -> Option<&'h str> {
     let fixing = holds.filter_map(|hold| Some((hold.since.0, &hold.id, hold.release.as_deref()?)));
     fixing.max().map(|(_, _, release)| release)
@@ -135,7 +136,7 @@ pub struct Outcome {
 }
 
 impl ReleasePinStatus {
-    /// Stores an outcome. Replaces an earlier outcome of the same generation, and removes the oldest outcomes
+    /// Stores an outcome in place of an earlier outcome of the same generation. Removes the oldest outcomes
     /// if there are more than [`MAX_OUTCOMES`].
     pub fn record(&mut self, outcome: Outcome) {
         self.outcomes
@@ -148,19 +149,19 @@ impl ReleasePinStatus {
 }
 
 impl ReleasePinSpec {
-    /// Returns the holds that are active at `now`.
+    /// Returns the holds that have not ended at `now`.
     pub fn active_holds(&self, now: Timestamp) -> impl Iterator<Item = &Hold> {
         self.holds.iter().filter(move |hold| hold.is_active(now))
     }
 
-    /// Returns the name of the effective Release at `now`: the one that the newest active hold names, else
-    /// releaseRef.
+    /// Returns the name of the effective Release at `now`: the Release that the newest active hold names, or
+    /// else releaseRef.
     pub fn effective_release(&self, now: Timestamp) -> &str {
         self.release_at(now, false)
     }
 
-    /// Returns the name of the effective Release at `now`. `owned` says whether a GitOps tool owns the
-    /// ReleasePin.
+    /// Returns the name of the effective Release at `now`. `owned` tells whether a GitOps tool owns the
+    /// ReleasePin, because that changes when a hold ends.
     pub fn release_at(&self, now: Timestamp, owned: bool) -> &str {
         let holds = self
             .holds
@@ -169,8 +170,8 @@ impl ReleasePinSpec {
         fixed(holds).unwrap_or(&self.release_ref.name)
     }
 
-    /// Returns every Release that the ReleasePin names: the releaseRef, and the releases of active and ended
-    /// holds.
+    /// Returns every Release that the ReleasePin names, in the releaseRef and in its holds. Includes holds
+    /// that have ended.
     pub fn named_releases(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.release_ref.name.as_str())
             .chain(self.holds.iter().filter_map(|hold| hold.release.as_deref()))
@@ -178,18 +179,18 @@ impl ReleasePinSpec {
 }
 
 impl ReleasePin {
-    /// Reads the operation that made the current generation. None: the annotation is missing or belongs to an
-    /// older generation, because an edit by kubectl keeps it.
+    /// Returns the operation that made the current generation. Returns None if the annotation is missing, or
+    /// if it belongs to an older generation because kubectl made the current one.
     pub fn operation(&self) -> Result<Option<Operation>, UnreadableAnnotation> {
         operation::of(self, "ReleasePin", self.metadata.generation)
     }
 
-    /// Returns the user of the last change of the spec, from the annotation that the API server stamped.
+    /// Returns the user who changed the spec last, from the annotation that the API server writes.
     pub fn changed_by(&self) -> Option<&str> {
         operation::changed_by(self)
     }
 
-    /// Returns the hash of the AuditEntry that was the newest one at the last change of the spec.
+    /// Returns the hash of the AuditEntry that was the newest one when the spec changed last.
     pub fn audit_head(&self) -> Option<&str> {
         operation::audit_head(self)
     }

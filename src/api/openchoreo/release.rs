@@ -189,22 +189,22 @@ pub struct GitRef {
 pub struct Content(pub Object);
 
 impl Content {
-    /// The only field of compressed content.
+    /// The name of the only field in compressed content.
     pub const COMPRESSED: &str = "compressed";
 
-    /// Makes compressed content from the base64 text of a gzip stream.
+    /// Makes compressed content from a gzip stream, as base64 text.
     pub fn from_compressed(base64: impl Into<String>) -> Self {
         let mut fields = Object::new();
         fields.insert(Self::COMPRESSED.to_owned(), base64.into().into());
         Self(fields)
     }
 
-    /// Returns the base64 text of compressed content. None: the content is not compressed.
+    /// Returns the base64 text of the compressed object; None if the content is not compressed.
     pub fn compressed(&self) -> Option<&str> {
         self.0.get(Self::COMPRESSED)?.as_str()
     }
 
-    /// Returns the embedded object. None: the content is compressed.
+    /// Returns the embedded object; None if the content is compressed.
     pub fn whole(&self) -> Option<&Object> {
         self.compressed().is_none().then_some(&self.0)
     }
@@ -249,20 +249,21 @@ impl JsonSchema for Content {
     }
 }
 
-/// The mark of a user on a Release. It is the value of the annotation `bowline.dev/mark`.
+/// A user's mark on a Release: bad or good. Stored as JSON in the annotation `bowline.dev/mark`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mark {
-    /// The verdict: bad or good.
+    /// Whether the user marked the Release as bad or as good.
     pub verdict: Verdict,
-    /// The user who set the mark.
+    /// The user who marked the Release.
     pub by: String,
-    /// The time of the mark.
+    /// The time at which the user marked the Release.
     pub at: Time,
-    /// The reason that the user gave.
+    /// The user's reason for the mark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The id of the operation that wrote the mark. A retry has the same id.
+    /// The id of the operation that wrote the mark. A retry of the operation has the same id, so it does not
+    /// write twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// The hash of the marked content, in the mark of a workload's revision: other programs copy the
@@ -278,13 +279,13 @@ impl Mark {
     }
 }
 
-/// The verdict of a mark: whether the Release may be promoted, and may be the target of a rollback.
+/// Whether a marked Release may be promoted or be the target of a rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
-    /// The Release is refused as a promotion source and as a rollback target.
+    /// bowline refuses to promote the Release and to roll back to it.
     Bad,
-    /// The Release is no longer bad.
+    /// The Release is not or no longer bad, so bowline accepts it.
     Good,
 }
 
@@ -312,26 +313,26 @@ impl Verdict {
     }
 }
 
-/// A claim: it announces that a ReleasePin will name a Release, so that garbage collection keeps the Release.
-/// It is the value of the annotation `bowline.dev/claimed-at`.
+/// Announces that a ReleasePin will name a Release, so that garbage collection keeps the Release. Stored as
+/// JSON in the annotation `bowline.dev/claimed-at`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
-    /// The time when the claim was placed or renewed.
+    /// The time at which the claim was placed or last renewed.
     pub at: Time,
     /// The id of the operation that placed the claim.
     pub operation: String,
 }
 
 impl Claim {
-    /// Returns the claim as the value of the annotation.
+    /// Returns the claim as JSON, for the annotation.
     pub fn to_annotation(&self) -> String {
         serde_json::to_string(self).expect("BUG: a claim is JSON")
     }
 }
 
-/// Returns the time of the last claim on a release. None: there is no claim. Clocks differ, so this is the
-/// later one of the time in the claim and the time at which the server stored the claim.
+/// Returns the time of the last claim on a release; None if there is no claim. This is the later one of the
+/// time in the claim and the time at which the server stored the claim, because the clocks can differ.
 pub fn claimed_at(metadata: &ObjectMeta) -> Option<Timestamp> {
     let annotation = metadata.annotations.as_ref()?.get(labels::CLAIMED_AT)?;
     let said: Option<Claim> = serde_json::from_str(annotation).ok();
@@ -350,12 +351,12 @@ pub fn claimed_at(metadata: &ObjectMeta) -> Option<Timestamp> {
 }
 
 impl Release {
-    /// Reads the mark of the release.
+    /// Reads the mark of the release; None if there is no mark.
     pub fn mark(&self) -> Result<Option<Mark>, UnreadableAnnotation> {
         annotation::read(self, labels::MARK, "Release")
     }
 
-    /// Reads the claim on the release.
+    /// Reads the claim on the release; None if there is no claim.
     pub fn claim(&self) -> Result<Option<Claim>, UnreadableAnnotation> {
         annotation::read(self, labels::CLAIMED_AT, "Release")
     }
@@ -370,7 +371,7 @@ impl Release {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Revision(String);
 
-/// The error of a text that is not a full commit id.
+/// The error if a text is not a full commit id. Contains the text.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "revision {0:?} is not the full id of a commit (40 or 64 lowercase hex digits); `git rev-parse {0}` prints it"
@@ -394,14 +395,14 @@ impl FromStr for Revision {
 }
 
 impl Revision {
-    /// Returns the id as text.
+    /// Returns the commit id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl GitRef {
-    /// Parses the revision. Fails if it is not a full commit id.
+    /// Parses the revision of the reference. Fails if the revision is not a full commit id.
     pub fn commit(&self) -> Result<Revision, NotARevision> {
         self.revision.parse()
     }

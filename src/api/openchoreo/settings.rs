@@ -1,5 +1,5 @@
-//! EnvSettings: the parameters that differ between environments. `render` applies them to a release; they are
-//! never part of a release.
+//! EnvSettings: the parameters that differ between environments. A release never contains them; `render`
+//! applies them to the release.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! ComponentEnvSnapshot: the resolved definitions from which a ReleasePin was rendered. The kind is internal:
-//! only the ReleasePin controller writes it.
+//! ComponentEnvSnapshot: a copy of the resolved definitions that the ReleasePin controller rendered. Only
+//! this controller writes snapshots.
 
 use kube::CustomResource;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The start of a controller when the server has its kinds, its restart after an early end, and its stop.
+//! Tests that a controller starts when the server has its kinds, restarts after an early end, and stops.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

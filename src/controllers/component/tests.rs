@@ -34,8 +34,8 @@ async fn releases(shop: &Shop) -> usize {
         .len()
 }
 
-/// Waits until the component has the condition Deployed with this reason, and a latest release other than
-/// `before`. Returns that release.
+/// Waits until the condition Deployed of the component has this reason and its latest release is not
+/// `before`. Returns the latest release.
 async fn until(shop: &Shop, reason: &str, before: &str) -> String {
     let wanted = |found: Option<&Component>| {
         let status = found
@@ -82,13 +82,14 @@ async fn a_change_becomes_a_release_and_a_move_once() {
     image(&shop, "shop/cart:2").await;
     let second = until(&shop, "AutoDeployed", &first).await;
     assert_eq!(shop.get_pin("dev").await.metadata.generation, Some(2));
-    // The same content as the first release: the controller creates no second release.
+    // The definitions are again those of the first release, so the controller creates no second release.
     image(&shop, "shop/cart").await;
     assert_eq!(until(&shop, "AutoDeployed", &second).await, first);
     assert_eq!(shop.get_pin("dev").await.spec.release_ref.name, first);
     assert_eq!(releases(&shop).await, 2);
 
-    // The controller also deploys a change of the component type. It does not undo a later move by a user.
+    // The controller also deploys a change of the component type. It does not undo a later deployment by a
+    // user.
     let resources = json!([{"id": "other", "template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}}]);
     patch::<ComponentTypeDefinition>(&shop, "web", json!({"spec": {"resources": resources}})).await;
     let third = until(&shop, "AutoDeployed", &first).await;

@@ -1,4 +1,4 @@
-//! The leader election on an embedded API, with a clock that the test controls.
+//! Tests of the leader election on an embedded API. The test sets the clock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ async fn lease(client: &Client) -> LeaseSpec {
     lease.spec.unwrap()
 }
 
-/// Creates the namespace of the lease.
+/// Creates the namespace that contains the lease.
 async fn namespace(client: &Client) {
     use k8s_openapi::api::core::v1::Namespace;
     let metadata = ObjectMeta {
@@ -104,7 +104,7 @@ async fn a_lease_that_is_renewed_is_kept() {
     let (first, fence) = candidate(&client, "first");
     let mut held = first.win(|_| {}).await;
     let (second, _) = candidate(&client, "second");
-    // The rival reads the lease so often that it would notice an expired lease.
+    // The rival reads the lease often enough to notice when it expires.
     let (told, mut looks) = tokio::sync::mpsc::unbounded_channel();
     let rival = second.win(|_| told.send(()).unwrap());
     let enough = async {

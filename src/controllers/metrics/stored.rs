@@ -1,4 +1,5 @@
-//! Sums that each scrape computes: the bytes of stored objects, and the counters of the git reader.
+//! The sums that each scrape computes: the number and bytes of stored objects, and the counters of the git
+//! reader.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +14,7 @@ use prometheus_client::registry::Unit;
 use super::Sources;
 use crate::engine::world::{Key, Source, World};
 
-/// Computes the sums of stored objects at each scrape.
+/// The collector that computes the sums at each scrape.
 pub(super) struct Stored(pub(super) Sources);
 
 impl fmt::Debug for Stored {
@@ -36,7 +37,7 @@ impl Sum {
     }
 }
 
-/// The labels of a sum, as names and values.
+/// The metric labels of a sum: pairs of a name and a value.
 type Labels = Vec<(&'static str, String)>;
 
 #[derive(Default)]
@@ -100,7 +101,8 @@ impl Stored {
             let held = self.0.context.read();
             held.unwrap_or_else(PoisonError::into_inner).upgrade()
         };
-        // While a list is incomplete, a sum is too small and looks like lost data.
+        // Reports no sums until all lists are complete, because a sum over an incomplete list looks like lost
+        // data.
         let sums = context.and_then(|context| {
             let world = context.feed().world();
             let listed =

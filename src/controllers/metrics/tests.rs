@@ -1,4 +1,4 @@
-//! The text that a scrape returns.
+//! Tests of the text that a scrape returns.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::connect::{Deadlines, guard};
 use crate::engine::world::World;
 use crate::resolve::git::Settings;
 
-/// Returns the samples of a metric, without its HELP and TYPE lines.
+/// Returns the lines of one metric that contain values, without its HELP and TYPE lines.
 fn lines(text: &str, name: &str) -> Vec<String> {
     let own = |line: &&str| line.starts_with(name);
     text.lines().filter(own).map(str::to_owned).collect()

@@ -1,8 +1,8 @@
-//! An index from an object to the ReleasePins whose last reconcile read it.
+//! An index from an object, such as a release, to the ReleasePins whose last reconcile read that object.
 //!
-//! A reconcile registers an object here before it reads the object. The read model contains a change before
-//! the controller asks this index which ReleasePins the change affects. So either the reconcile sees the
-//! change, or the index returns the ReleasePin: no order of events loses a change.
+//! A reconcile registers an object in the index before it reads the object. When an object changes, the read
+//! model contains the change before the controller asks the index. So either the reconcile sees the change,
+//! or the index returns the ReleasePin for another reconcile.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,7 +25,7 @@ pub(super) struct DependencyIndex {
 }
 
 impl DependencyIndex {
-    /// Replaces the objects that a ReleasePin refers to.
+    /// Registers the objects that a ReleasePin refers to, and removes its earlier entries.
     pub(super) fn note(&mut self, pin: &Key, objects: Vec<ReferredObject>) {
         if self.objects.get(pin) == Some(&objects) {
             return;
@@ -38,7 +38,7 @@ impl DependencyIndex {
         self.objects.insert(pin.clone(), objects);
     }
 
-    /// Removes a ReleasePin.
+    /// Removes a ReleasePin and all its entries.
     pub(super) fn forget(&mut self, pin: &Key) {
         for object in self.objects.remove(pin).into_iter().flatten() {
             if let Some(pins) = self.pins.get_mut(&object) {
@@ -50,7 +50,7 @@ impl DependencyIndex {
         }
     }
 
-    /// Returns the ReleasePins that refer to an object.
+    /// Returns the ReleasePins that refer to this object.
     pub(super) fn of(&self, object: &ReferredObject) -> Vec<Key> {
         let pins = self.pins.get(object).into_iter().flatten();
         pins.cloned().collect()
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(concerns.of(&release("a-1")), [key("a-dev")]);
         assert_eq!(concerns.of(&dev), [key("a-dev"), key("b-dev")]);
         assert_eq!(concerns.of(&ReferredObject::DataPlane(key("dev"))), []);
-        // The ReleasePin moves to another release.
+        // The ReleasePin changes to another release.
         concerns.note(&key("a-dev"), vec![release("a-2"), dev.clone()]);
         assert_eq!(concerns.of(&release("a-1")), []);
         assert_eq!(concerns.of(&release("a-2")), [key("a-dev")]);

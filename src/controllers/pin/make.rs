@@ -1,5 +1,5 @@
-//! Makes the RenderedRelease of a ReleasePin: resolves the release, writes a snapshot, renders, and writes
-//! the RenderedRelease. Writes only the objects that differ.
+//! Makes the RenderedRelease of a ReleasePin: resolves the release, writes a snapshot of its definitions,
+//! renders the manifests, and writes the RenderedRelease. Writes only the objects that differ.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,27 +29,28 @@ use crate::render::{self, Inputs, Rendered};
 use crate::resolve::{self, Cause, ResolveError, content};
 use crate::subjects::release_pin::actions::release as release_action;
 
-/// The inputs of a RenderedRelease; equal inputs give an equal RenderedRelease.
+/// The inputs of a render. Equal inputs give an equal RenderedRelease, so a reconcile with equal inputs
+/// renders nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RenderInputs {
     /// The uid of the ReleasePin, which owns the RenderedRelease.
     pin: String,
-    /// The uid of the release, whose content never changes.
+    /// The uid of the release. The uid is sufficient, because the content of a release never changes.
     release: String,
-    /// The uid and the generation of the environment. None: it does not exist.
+    /// The uid and the generation of the Environment object; None if the Environment does not exist.
     environment: Option<(String, i64)>,
-    /// The uid and the generation of each EnvSettings.
+    /// The uid and the generation of each EnvSettings object.
     settings: Vec<(String, i64)>,
 }
 
-/// Returns whether a release has a definition by git reference.
+/// Returns whether a release names at least one definition by git reference.
 fn is_by_git(spec: &ReleaseSpec) -> bool {
     spec.component.git_ref.is_some()
         || spec.component_type_definition.git_ref.is_some()
         || spec.addons.iter().any(|addon| addon.git_ref.is_some())
 }
 
-/// The result of a render, and the RenderedRelease that it was written to.
+/// The result of a render, and the identity of the RenderedRelease that contains this result.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     pub(super) inputs: RenderInputs,
@@ -57,14 +58,14 @@ pub(super) struct Made {
     pub(super) resources: usize,
     pub(super) warnings: Vec<String>,
     hash: String,
-    /// The uid of the RenderedRelease, and its generation after the write.
+    /// The uid of the written RenderedRelease.
     pub(super) uid: String,
     pub(super) generation: i64,
 }
 
 impl Made {
-    /// Returns whether the RenderedRelease that the controller wrote still exists unchanged. Also returns
-    /// true if there is no row, or if the row is older than the write: such a row proves no change.
+    /// Returns whether the RenderedRelease is unchanged since the controller wrote it. Also returns true if
+    /// `row` is None or older than the write, because then nothing proves a change.
     fn stands(&self, row: Option<&Row>) -> bool {
         row.is_none_or(|row| {
             row.uid == self.uid
@@ -76,7 +77,7 @@ impl Made {
     }
 }
 
-/// The inputs of one reconcile.
+/// The ReleasePin and the objects that one reconcile of it uses.
 pub(super) struct Work<'a> {
     pub(super) shared: &'a Shared,
     pub(super) pin: &'a ReleasePin,
@@ -89,7 +90,7 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Renders and writes the RenderedRelease, unless an earlier reconcile did so with the same inputs.
+    /// Renders and writes the RenderedRelease, unless an earlier reconcile did both with the same inputs.
     pub(super) async fn make(&self) -> Result<Arc<Made>, Trouble> {
         let uid = self.release_uid().await?;
         let inputs = self.inputs(&uid);
@@ -147,8 +148,9 @@ impl Work<'_> {
         Ok(made)
     }
 
-    /// Returns an error if the settings of a running component are unknown. If the kind EnvSettings is
-    /// missing or is being deleted, its objects are missing too, although the user did not delete them.
+    /// Returns an error if the settings of a running component disappeared although no user deleted them.
+    /// This is the case if the kind EnvSettings is missing or is being deleted, because then its objects are
+    /// missing too.
     async fn check_settings(&self) -> Result<(), Trouble> {
         let unknown = |why: &str| {
             let message = format!(
@@ -161,7 +163,7 @@ impl Work<'_> {
         if self.shared.settings.is_absent() {
             return Err(unknown(&format!("the kind {kind} does not exist")));
         }
-        // If this process rendered the ReleasePin without settings, no settings are lost.
+        // If the last render had no settings, no settings can be lost.
         let had_none = match self.shared.made(self.key) {
             Some(made) => made.inputs.settings.is_empty(),
             None => self.row.is_none(),
@@ -206,8 +208,7 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the uid of the effective release. Asks the server if the read model does not have the release
-    /// yet.
+    /// Returns the uid of the effective release: from the read model, or else from the server.
     async fn release_uid(&self) -> Result<String, Trouble> {
         let known = {
             let world = self.shared.base.feed().world();
@@ -247,8 +248,8 @@ impl Work<'_> {
         })
     }
 
-    /// Resolves a release, and returns its definitions and the warnings. Does not fetch from git if a
-    /// snapshot has the definitions of the same git references.
+    /// Returns the definitions of a release, and the warnings of the resolution. If a snapshot has the
+    /// definitions of the same git references, uses the snapshot and fetches nothing from git.
     async fn definitions(
         &self,
         spec: &ReleaseSpec,
@@ -266,8 +267,8 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the definitions of a snapshot with the same git references. None: there is no such snapshot,
-    /// or it cannot be used.
+    /// Returns the definitions of the snapshot with the same git references. Returns None if there is no such
+    /// snapshot, or if its definitions cannot be read or do not match its name.
     async fn of_snapshot(&self, references: &str) -> Option<Definitions> {
         let (name, uid) = {
             let world = self.shared.base.feed().world();
@@ -293,7 +294,8 @@ impl Work<'_> {
         let resolved = resolve::resolve(&spec, &base.git).await.ok()?;
         let hash = resolved.definitions.content_hash();
         let expected = names::snapshot(&self.pin.spec.component, &self.pin.spec.environment, &hash);
-        // The name contains the content hash; it differs if a user edited the snapshot.
+        // The name of a snapshot contains the content hash, so another hash shows that a user edited the
+        // snapshot.
         (*name == *expected).then_some(resolved.definitions)
     }
 
@@ -368,11 +370,12 @@ impl Work<'_> {
         rendered.map_err(|error| lasting(condition::RENDER_FAILED, error.to_string()))
     }
 
-    /// Returns whether a RenderedRelease has the desired content and belongs to this ReleasePin.
+    /// Returns whether a RenderedRelease has the rendered content, belongs to this ReleasePin, and was not
+    /// edited by another user.
     fn is_written(&self, row: &Row, hash: &str) -> bool {
         let before = self.shared.made(self.key);
-        // The row can say `edited` even after a write by this controller, because another field manager may
-        // still own fields. So only a later generation shows a new edit.
+        // `edited` stays true after this controller's own write, because another field manager may still own
+        // fields. Only a generation after that write shows a new edit.
         let seen =
             before.is_some_and(|made| made.uid == row.uid && made.generation == row.generation);
         row.hash.as_deref() == Some(hash)
@@ -431,7 +434,7 @@ impl Work<'_> {
         }
     }
 
-    /// Applies an object that the ReleasePin owns, and returns its metadata.
+    /// Applies an object that the ReleasePin owns, and returns the metadata of the object.
     async fn apply<K>(
         &self,
         name: &str,
@@ -449,7 +452,7 @@ impl Work<'_> {
     }
 }
 
-/// A snapshot to write, with its plain and its stored size in bytes.
+/// A snapshot to write, with its sizes in bytes before and after compression.
 struct Snapshot {
     name: String,
     references: String,
@@ -460,7 +463,7 @@ struct Snapshot {
 
 impl Snapshot {
     fn of(pin: &ReleasePin, definitions: &Definitions, references: &str) -> Self {
-        // A snapshot has the same content as a release with embedded definitions, compressed if it is large.
+        // A snapshot has the same form as a release with embedded definitions: compressed if it is large.
         let source = release_action::Source::Embedded;
         let packed = release_action::release(definitions, None, &source);
         let plain = release_action::size(&release_action::plain_spec(definitions));
@@ -512,7 +515,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the manifest of an object that the ReleasePin owns.
+/// Returns the manifest of a new object, with the ReleasePin as its owner.
 fn owned<K: Resource<DynamicType = ()>>(
     pin: &ReleasePin,
     name: &str,

@@ -64,7 +64,7 @@ use status::{Done, Step, Subject, Trouble};
 /// The number of ReleasePins that are reconciled at the same time.
 const AT_ONCE: u16 = 32;
 
-/// The sources of the read model that must be listed before the first reconcile.
+/// The lists that the read model must have completed before the first reconcile.
 const SOURCES: [Source; 3] = [Source::RELEASES, Source::SNAPSHOTS, Source::ENVIRONMENTS];
 
 /// The reasons why the reconcile of a ReleasePin is retried.
@@ -73,18 +73,18 @@ pub enum PinError {
     /// A step failed.
     #[error("{reason}: {message}")]
     Step {
-        /// The reason of the condition that reports the failed step.
+        /// The reason field of the status condition that reports the failed step.
         reason: &'static str,
-        /// The explanation for the user.
+        /// Explains the failure to the user.
         message: String,
     },
-    /// A request to the target failed.
+    /// A request to the control plane failed.
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
 
-/// An EnvSettings object: the settings of one component in one environment. Two values are equal if uid and
-/// generation of the object are equal.
+/// A summary of an EnvSettings object, which has the settings of one component in one environment. Two values
+/// are equal if their objects have the same uid and generation.
 #[derive(Clone, Debug)]
 struct Settings {
     uid: String,
@@ -109,8 +109,8 @@ impl Settings {
         }
     }
 
-    /// Returns the key of the ReleasePin that the settings are for. Its name is made of the names of the
-    /// component and the environment.
+    /// Returns the key of the ReleasePin that uses these settings. The name of that ReleasePin follows from
+    /// the component and the environment.
     fn place(key: &Key, settings: &Self) -> Key {
         let spec = &settings.object.spec;
         let pin = names::pin(&spec.owner.component_name, &spec.environment);
@@ -126,7 +126,7 @@ struct Shared {
     planes: Arc<Table<()>>,
     rendered: Arc<Table<Row>>,
     concerns: Mutex<DependencyIndex>,
-    /// The last render of each ReleasePin.
+    /// The result of the last render of each ReleasePin.
     made: Mutex<HashMap<Key, Arc<Made>>>,
 }
 
@@ -159,7 +159,7 @@ impl Shared {
         locked(&self.made).remove(pin);
     }
 
-    /// Waits until every kind that a ReleasePin can refer to is listed.
+    /// Waits until the controller has listed every kind that a ReleasePin can refer to.
     async fn ready(&self) {
         let listed = |world: &World| {
             let loaded = |source: &Source| match world.freshness(*source) {
@@ -174,7 +174,7 @@ impl Shared {
         self.rendered.until_listed().await;
     }
 
-    /// Returns the ReleasePins that refer to an object.
+    /// Returns the ReleasePins whose last reconcile read this object.
     fn concerned(&self, object: &ReferredObject) -> Vec<Key> {
         locked(&self.concerns).of(object)
     }
@@ -200,7 +200,7 @@ impl Shared {
         }
     }
 
-    /// Returns the ReleasePins that an EnvSettings object is for, before and after a change of the object.
+    /// Returns the ReleasePins that use an EnvSettings object, before or after its change.
     fn resettled(change: &Change<Settings>) -> Vec<Key> {
         let sides = change.before.iter().chain(&change.after);
         let mut pins: Vec<Key> = sides.map(|row| Settings::place(&change.key, row)).collect();
@@ -232,7 +232,7 @@ impl Shared {
             .rendered
             .follow(base.all::<Summary>(), |it| Row::of(&it));
         let rendered = rendered.map(move |change| {
-            // A deleted RenderedRelease has to be written again, and the new one has another uid.
+            // A deleted RenderedRelease has to be written again; the new RenderedRelease has another uid.
             if change.after.is_none() {
                 shared.forget(&change.key);
             }
@@ -284,8 +284,8 @@ async fn reconcile(pin: Arc<ReleasePin>, shared: Arc<Shared>) -> Result<Action, 
         complete(&shared, &pin, &key, now),
     );
     let (found, written) = match pin.operation() {
-        // An operation is in progress, and its actor is about to write the claim and the audit entry. The
-        // controller waits for its own render first, and then writes only those that are still missing.
+        // Another process is still completing the operation, and writes the claim and the audit entry itself.
+        // The controller renders first, and then writes only those of the two that are still missing.
         Ok(Some(_)) => (making.await, completing.await),
         _ => futures::join!(making, completing),
     };
@@ -313,7 +313,7 @@ async fn reconcile(pin: Arc<ReleasePin>, shared: Arc<Shared>) -> Result<Action, 
     }
 }
 
-/// Renders and writes the RenderedRelease, and reads its health.
+/// Renders and writes the RenderedRelease of a ReleasePin. Returns the result with the reported health.
 async fn make(
     shared: &Shared,
     pin: &ReleasePin,
@@ -382,7 +382,8 @@ async fn make(
     })
 }
 
-/// Writes the missing metadata: the claims of the named releases, and the audit entry of the change.
+/// Writes what the author of the last change did not write: the claims on the releases that the ReleasePin
+/// names, and the audit entry.
 async fn complete(
     shared: &Shared,
     pin: &ReleasePin,
@@ -418,7 +419,7 @@ async fn complete(
     Ok(())
 }
 
-/// Writes the status. The precondition is the resourceVersion of the ReleasePin that the reconcile read.
+/// Writes the status, on condition that the ReleasePin still has the resourceVersion that the reconcile read.
 async fn write_status(
     shared: &Shared,
     pin: &ReleasePin,
@@ -436,19 +437,20 @@ async fn write_status(
     };
     match pins.replace_status(&pin.name_any(), &ours, &written).await {
         Ok(_) => Ok(()),
-        // The ReleasePin changed or is deleted; the watch will report it.
+        // The ReleasePin changed or was deleted, so its watch triggers another reconcile.
         Err(kube::Error::Api(answer)) if matches!(answer.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Returns the time of the operation that moved the ReleasePin last.
+/// Returns the time of the operation that made the current generation of the ReleasePin; None if another
+/// tool, such as kubectl, made it.
 fn asked_at(pin: &ReleasePin) -> Option<Timestamp> {
     let operation = pin.operation().ok().flatten();
     operation.map(|operation| operation.at.0)
 }
 
-/// Returns when to reconcile again if nothing changes: when the first active hold ends.
+/// Returns when to reconcile the ReleasePin again without any event: when its first active hold ends.
 fn next_look(pin: &ReleasePin, now: Timestamp) -> Action {
     let active = pin.spec.active_holds(now);
     let ends = active.filter_map(|hold| Some(hold.until.as_ref()?.0));

@@ -1,8 +1,8 @@
-//! A summary of a RenderedRelease: its identity, the hash of its content, and its health.
+//! A summary of a RenderedRelease: its identity, the hash of its content, and the health of its resources.
 //!
-//! RenderedReleases are large, because they contain the status of every resource. So this module parses only
-//! the needed fields, and keeps only a row in memory. A change that leaves the row equal triggers no
-//! reconcile.
+//! A RenderedRelease is large, because it contains the status of every resource. So this module parses only
+//! the needed fields, and keeps only one small row of them in memory. A change that leaves the row equal
+//! triggers no reconcile.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::api::choreo::rendered::Health;
 use crate::api::{RenderedRelease, condition, labels};
 
-/// A RenderedRelease without its resources.
+/// The parsed fields of a RenderedRelease. The manifests of its resources are not parsed.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Summary {
     metadata: ObjectMeta,
@@ -34,7 +34,7 @@ struct SummaryStatus {
     resources: Vec<Part>,
 }
 
-/// One resource, without its status.
+/// One resource of a RenderedRelease, without the status of the live object.
 #[derive(Clone, Debug, Deserialize)]
 struct Part {
     kind: String,
@@ -74,19 +74,20 @@ impl Resource for Summary {
     }
 }
 
-/// The fields of a RenderedRelease that stay in memory.
+/// The fields of a RenderedRelease that the controller keeps in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) uid: String,
     pub(super) generation: i64,
-    /// The hash of the rendered content, from an annotation.
+    /// The hash of the rendered manifests, from an annotation of the RenderedRelease.
     pub(super) hash: Option<String>,
     /// The uid of the ReleasePin that owns the RenderedRelease.
     pub(super) owner: Option<String>,
     pub(super) deleting: bool,
-    /// Whether another field manager has written the spec of the RenderedRelease.
+    /// Whether a field manager other than this controller has written the spec of the RenderedRelease.
     pub(super) edited: bool,
-    /// The reported health of the resources. None: the status does not describe the current generation.
+    /// The health from the status. None: the status does not describe the current generation of the
+    /// RenderedRelease.
     pub(super) report: Option<Report>,
 }
 
@@ -96,11 +97,11 @@ pub(super) struct Report {
     pub(super) applied: Option<Word>,
     pub(super) ready: Option<Word>,
     pub(super) health: Health,
-    /// The message of the resource with the worst health.
+    /// The message of the resource with the worst health; None if it has no message.
     pub(super) worst: Option<String>,
 }
 
-/// The fields of a condition that the ReleasePin controller reads.
+/// The status, reason and message of one condition of the RenderedRelease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) status: String,
@@ -109,7 +110,6 @@ pub(super) struct Word {
 }
 
 impl Row {
-    /// Returns the row of a RenderedRelease.
     pub(super) fn of(rendered: &Summary) -> Self {
         let metadata = &rendered.metadata;
         let generation = metadata.generation.unwrap_or_default();
@@ -129,7 +129,7 @@ impl Row {
     }
 }
 
-/// Returns whether a field manager other than the controller owns a field of the spec.
+/// Returns whether a field manager other than this controller owns a field of the spec.
 fn is_edited(metadata: &ObjectMeta) -> bool {
     metadata.managed_fields.iter().flatten().any(|entry| {
         let fields = entry.fields_v1.as_ref();

@@ -1,8 +1,8 @@
-//! Computes the status of a ReleasePin from the result of a reconcile. Pure functions, so the tests are
-//! tables.
+//! Computes the status of a ReleasePin from the result of a reconcile. The functions are pure, so the tests
+//! are tables.
 //!
-//! The status never reports a health from before the last apply. If a step fails, the resources of the
-//! applied release keep running, and the status reports the failure and that release.
+//! The health in the status never comes from before the last apply. If a step fails, the resources of the
+//! applied release keep running, so the status reports both the failure and that release.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -15,7 +15,7 @@ use crate::text;
 
 /// The maximum length of a condition message, in characters.
 const MESSAGE: usize = 4_000;
-/// The maximum length of the explanation of an outcome, in characters.
+/// The maximum length of the explanation that an outcome stores, in characters.
 const WHY: usize = 400;
 
 /// The steps from a ReleasePin to running resources, in their order.
@@ -36,18 +36,18 @@ impl Step {
     }
 }
 
-/// The reason why a step failed.
+/// The failure of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) step: Step,
     pub(super) reason: &'static str,
     pub(super) message: String,
-    /// Whether the controller retries: the cause of the failure can disappear without a watch event.
+    /// Whether the controller retries, because the cause of the failure can disappear without a watch event.
     pub(super) may_pass: bool,
 }
 
 impl Trouble {
-    /// Creates a failure that only a change of a watched object can fix.
+    /// Creates a failure without a retry, because only a change of a watched object can fix it.
     pub(super) fn lasting(step: Step, reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
@@ -68,37 +68,37 @@ impl Trouble {
     }
 }
 
-/// The result of an apply, and the report of the data plane.
+/// The result of a reconcile without a failure, with the health report of the data plane.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Done {
     pub(super) snapshot: String,
     pub(super) resources: usize,
     pub(super) warnings: Vec<String>,
-    /// The health report of the data plane on exactly this apply. None: there is no report yet.
+    /// The health that the data plane reports for this apply; None if there is no report yet.
     pub(super) report: Option<Report>,
-    /// The name of the data plane of the environment, if that data plane is missing. None: it exists.
+    /// The name of the missing data plane of the environment; None if the data plane exists.
     pub(super) no_plane: Option<String>,
 }
 
-/// The facts about the ReleasePin whose status is computed.
+/// The fields of a ReleasePin from which its status is computed.
 pub(super) struct Subject<'a> {
     pub(super) generation: i64,
     /// The name of the effective release.
     pub(super) release: &'a str,
-    /// The time of the operation that chose the effective release, if it is known.
+    /// The time of the last operation on the ReleasePin; None if unknown, for example after an edit by kubectl.
     pub(super) since: Option<Timestamp>,
 }
 
-/// The judgement on the applied resources, for the condition Ready and the outcome.
+/// The value of the condition Ready, and the health for the outcome of the revision.
 struct Verdict {
     ready: Status,
     reason: String,
     message: String,
-    /// Whether the release is healthy. None: not known.
+    /// Whether the release is healthy; None if not known.
     healthy: Option<bool>,
 }
 
-/// Computes the new status of a ReleasePin from the status before and the result of a reconcile.
+/// Computes the new status of a ReleasePin from its old status and the result of a reconcile.
 pub(super) fn status(
     before: &ReleasePinStatus,
     pin: &Subject<'_>,
@@ -147,7 +147,8 @@ pub(super) fn status(
     status
 }
 
-/// Returns the status of the condition of a failed step: Unknown after a failed read, else False.
+/// Returns the status for the condition of a failed step: Unknown if the controller could not read an object,
+/// else False.
 fn step_failed(trouble: &Trouble) -> Status {
     match trouble.reason {
         condition::READ_FAILED => Status::Unknown,
@@ -214,7 +215,7 @@ fn step_taken(
     }
 }
 
-/// Returns a message with the failure and with the release whose resources keep running.
+/// Returns a message that contains the failure and the release whose resources keep running.
 fn failed(trouble: &Trouble, before: &ReleasePinStatus) -> String {
     match &before.applied_release {
         Some(runs) => format!("{}; the resources of {runs} stay", trouble.message),
@@ -222,7 +223,7 @@ fn failed(trouble: &Trouble, before: &ReleasePinStatus) -> String {
     }
 }
 
-/// Judges an apply by the health report of the data plane on exactly this apply.
+/// Judges an applied release by the health that the data plane reports for this apply.
 fn applied(done: &Done, release: &str) -> Verdict {
     if let Some(plane) = &done.no_plane {
         return Verdict {
@@ -290,8 +291,9 @@ fn applied(done: &Done, release: &str) -> Verdict {
 
 /// Records the outcome of the current revision.
 ///
-/// A healthy outcome stays healthy while resources progress: a scaling does not make a healthy release
-/// unhealthy. A failure before the apply does not change the health of the running resources.
+/// A healthy outcome stays healthy while resources progress, because a scaling also makes resources progress.
+/// A failure before the apply does not change the health in the outcome, because the old resources keep
+/// running.
 fn note(
     status: &mut ReleasePinStatus,
     pin: &Subject<'_>,

@@ -20,7 +20,7 @@ async fn what_was_left_out_is_filled_in_and_what_stands_there_is_kept() {
     }
     assert_eq!(bare.labels().get(labels::COMPONENT).unwrap(), "cart");
 
-    // A release as a repository contains it: with labels, but without annotations.
+    // A Release as GitOps repositories contain it: with labels, but without annotations.
     let mut labelled = release_of("2");
     labelled.metadata.annotations = None;
     labelled

@@ -21,16 +21,16 @@ use crate::api::labels;
 /// The reasons why a resource was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The request to the data plane failed.
+    /// The request to the data plane failed, so the resource is not applied.
     #[error("{0}")]
     Request(#[from] RequestError),
-    /// Another tool owns an object of this name.
+    /// Another tool owns an object of the same kind and name as the resource.
     #[error(
         "an object that bowline does not own already has this name{}; rename one of them, delete the object, or give it to bowline with the annotation {}={}",
         by(.0), labels::ADOPT, labels::ADOPT_TRUE
     )]
     Foreign(Vec<String>),
-    /// Another RenderedRelease owns the object.
+    /// Another RenderedRelease (namespace, name) owns the live object of the resource.
     #[error("it belongs to the RenderedRelease {1} in namespace {0}; rename one of them")]
     OfAnother(String, String),
 }
@@ -42,18 +42,18 @@ fn by(managers: &[String]) -> String {
     }
 }
 
-/// What an apply does with one object.
+/// The action that applies one resource to its live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Do nothing: the object is up to date, or is still being deleted.
+    /// Do nothing, because the live object is up to date or is still being deleted.
     Leave,
-    /// Create the object, without force.
+    /// Create the object without force, so that fields of another writer are not overwritten.
     Make,
-    /// Apply the object by force.
+    /// Apply the object by force, so that changes by other writers are overwritten.
     Force,
 }
 
-/// Chooses the action for an object, or returns why it must not be changed.
+/// Chooses the action for a resource. The error says why the controller must not change the live object.
 pub fn step(
     desired: &Desired,
     live: Option<&Live>,
@@ -72,7 +72,7 @@ pub fn step(
     }
 }
 
-/// Applies a resource if needed, and returns the live object.
+/// Applies a resource if its live object differs from the desired object, and returns the live object.
 pub async fn apply(
     plane: &Plane,
     desired: &Desired,
@@ -94,14 +94,14 @@ pub async fn apply(
     if let Err(error) = &answer
         && error.code() == Some(404)
     {
-        // The data plane no longer has the cached namespace or kind.
+        // Forgets the namespace and the kind, because the data plane no longer has one of them.
         lock(&plane.namespaces).remove(&identity.namespace);
         plane.doubt(kind);
     }
     Ok(answer?)
 }
 
-/// Returns the live object from the watch, or from the data plane if the watch does not have it.
+/// Returns the live object from the watch, or else from the data plane; None if it does not exist.
 async fn look(plane: &Plane, desired: &Desired) -> Result<Option<Arc<Live>>, RequestError> {
     let identity = &desired.identity;
     let watch = plane.watch(&desired.kind);
@@ -114,6 +114,7 @@ async fn look(plane: &Plane, desired: &Desired) -> Result<Option<Arc<Live>>, Req
             return Ok(Some(live));
         }
     }
-    // The watch shows only objects with the labels of the controller, so another object may have this name.
+    // The watch shows only objects with the labels of the controller. An object without the labels may have
+    // this name too, so the data plane is asked.
     plane.read(&desired.kind, identity).await
 }

@@ -1,8 +1,8 @@
-//! Finds the reason why a workload does not become ready, in the status of its pods. The status of the
-//! workload seldom names the reason.
+//! Finds the reason why a workload does not become ready. The status of a workload seldom contains the
+//! reason, so this module reads the status of the workload's pods.
 //!
-//! The controller reads the pods only if the workload is not ready for a while, and then at intervals. It
-//! uses only pods with the desired images, because crashed pods of an older template may still exist.
+//! The controller reads the pods at intervals, and only after the workload is not ready for a while. It
+//! ignores pods whose images are not the desired ones, because they belong to an older template.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -23,10 +23,10 @@ use crate::engine::health::{self, Verdict};
 
 /// The maximum number of pods that are read for one workload.
 const PODS: u32 = 50;
-/// The time after which the cause of a workload is dropped from memory.
+/// How long the controller remembers the cause of a workload.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
-/// The known causes of workloads that are not ready, by uid.
+/// The known causes of workloads that are not ready, by the uid of the workload.
 #[derive(Default)]
 pub struct Causes {
     known: Mutex<HashMap<String, Cause>>,
@@ -39,7 +39,7 @@ struct Cause {
     why: Option<String>,
 }
 
-/// Returns the health of a workload by its status and, if it is not ready, by its pods.
+/// Returns the health of a workload: from its own status and, if the workload is not ready, from its pods.
 pub async fn verdict(plane: &Plane, desired: &Desired, live: &Live) -> Verdict {
     let verdict = live.verdict.clone();
     let is_unwell = matches!(verdict.health, Health::Progressing | Health::Degraded);
@@ -88,7 +88,7 @@ fn known(causes: &Mutex<HashMap<String, Cause>>, uid: &str) -> Cause {
     cause
 }
 
-/// Returns the label selector of the pods of a workload. None: the kind has no pods.
+/// Returns the label selector for the pods of a workload; None if objects of this kind have no pods.
 fn selector(desired: &Desired) -> Option<String> {
     let identity = &desired.identity;
     match (identity.group.as_str(), identity.kind.as_str()) {
@@ -103,8 +103,8 @@ fn selector(desired: &Desired) -> Option<String> {
     }
 }
 
-/// Returns why a container of a pod does not run. None: all containers run, or the pod does not have the
-/// desired images.
+/// Returns why a container of a pod does not run. Returns None if all containers run, or if the pod does not
+/// have the desired images.
 fn trouble(pod: &Pod, desired: &Desired) -> Option<String> {
     let template = desired.object.pointer("/spec/template/spec/containers");
     let wanted = template.and_then(Value::as_array)?;

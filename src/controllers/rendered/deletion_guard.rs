@@ -1,10 +1,10 @@
-//! Stops the cleanup of a RenderedRelease that is deleted only as a part of a larger deletion: of its kind,
-//! of the kind ReleasePin, or of its namespace. Such a deletion deletes every RenderedRelease at once, and
-//! the cleanup would remove production.
+//! Stops the cleanup of a RenderedRelease that is deleted only because its kind, the kind ReleasePin or its
+//! namespace is deleted. Such a deletion deletes every RenderedRelease at once, so the cleanup would delete
+//! all of production.
 //!
-//! A user requests the cleanup with the annotation [`labels::REMOVE_RUNNING`] on the RenderedRelease or, if
-//! its namespace is being deleted, on the namespace. The value of the annotation is the time of the deletion,
-//! so that an old annotation has no effect on a later deletion.
+//! A user can still request the cleanup with the annotation [`labels::REMOVE_RUNNING`] on the
+//! RenderedRelease, or on the namespace if the namespace is being deleted. The value is the time of the
+//! deletion, so that an old annotation does not affect a later deletion.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -15,18 +15,19 @@ use super::State;
 use crate::api::{ReleasePin, RenderedRelease, labels};
 use crate::connect::explain;
 
-/// The metadata of the objects that a RenderedRelease depends on. None: the object does not exist.
+/// The metadata of the kinds and the namespace whose deletion also deletes a RenderedRelease. A field is None
+/// if the object does not exist.
 #[derive(Debug, Default)]
 struct Surroundings {
     kind: Option<ObjectMeta>,
-    /// The outer None: no ReleasePin owns the RenderedRelease. The inner None: the kind ReleasePin does not
-    /// exist.
+    /// The metadata of the kind ReleasePin. The outer None: no ReleasePin owns the RenderedRelease. The inner
+    /// None: the kind ReleasePin does not exist.
     pin_kind: Option<Option<ObjectMeta>>,
     namespace: Option<ObjectMeta>,
 }
 
 /// Returns why the controller does not clean up a RenderedRelease that is being deleted, and how the user can
-/// continue. None: the cleanup may run. If a request fails, the cleanup does not run.
+/// continue. Returns None if the cleanup may run. A failed request also stops the cleanup.
 pub(super) async fn objection(state: &State, release: &RenderedRelease) -> Option<String> {
     if is_wanted(&release.metadata) {
         return None;
@@ -95,14 +96,15 @@ impl Surroundings {
     }
 }
 
-/// Returns the time of the deletion of an object, in the format of the annotation [`labels::REMOVE_RUNNING`].
-/// None: the object is not being deleted.
+/// Returns the time of the deletion of an object, in the format of the annotation [`labels::REMOVE_RUNNING`];
+/// None if the object is not being deleted.
 pub fn deletion(metadata: &ObjectMeta) -> Option<String> {
     let time = metadata.deletion_timestamp.as_ref()?.0;
     Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// Returns whether the annotation of an object requests the cleanup for the current deletion of the object.
+/// Returns whether the annotation [`labels::REMOVE_RUNNING`] of an object has the time of its current
+/// deletion, which requests the cleanup.
 pub fn is_wanted(metadata: &ObjectMeta) -> bool {
     let annotations = metadata.annotations.as_ref();
     let asked = annotations.and_then(|annotations| annotations.get(labels::REMOVE_RUNNING));
@@ -114,8 +116,8 @@ fn is_going(found: Option<&ObjectMeta>) -> bool {
     found.is_none_or(|found| found.deletion_timestamp.is_some())
 }
 
-/// Returns whether an object is older than a kind. If a RenderedRelease is older than the kind ReleasePin,
-/// the kind was deleted and installed again, and that deletion deleted the ReleasePin of the RenderedRelease.
+/// Returns whether an object is older than a kind. A RenderedRelease is older than the kind ReleasePin only
+/// if the kind was deleted, together with every ReleasePin, and installed again.
 fn is_older(object: &ObjectMeta, kind: Option<&ObjectMeta>) -> bool {
     let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|time| time.0);
     match (created(object), kind.and_then(created)) {
@@ -187,7 +189,7 @@ mod tests {
             (there(), Some(there()), going(), Some("namespace shop")),
             (there(), Some(there()), None, Some("namespace shop")),
             (there(), Some(there()), marked(AFTER), None),
-            // The annotation has the time of another deletion, or an invalid value.
+            // The annotation has the time of another deletion, or an invalid value, so it has no effect.
             (
                 there(),
                 Some(there()),

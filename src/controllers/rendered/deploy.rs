@@ -1,5 +1,6 @@
-//! One pass over the resources of a RenderedRelease: creates namespaces, applies resources, and deletes stale
-//! objects. A failure does not stop the pass; the result contains all errors.
+//! Makes the objects of a data plane equal to the resources of a RenderedRelease: creates namespaces, applies
+//! resources, and deletes stale objects. One such run is a pass. A failure does not stop the pass, so the
+//! result contains all errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,54 +20,55 @@ use crate::api::choreo::rendered::{Health, RenderedRelease, ResourceStatus};
 use crate::engine::diff::Identity;
 use crate::engine::health::Verdict;
 
-/// The state of a desired resource after the pass.
+/// The state of one desired resource after the pass.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The id of the resource in the RenderedRelease.
+    /// The id of the resource in the spec of the RenderedRelease.
     pub id: String,
     pub identity: Identity,
-    /// The API version that was applied.
+    /// The API version of the applied object.
     pub version: String,
-    /// The live object and its health, if it exists and belongs to the RenderedRelease.
+    /// The live object and its health. None: it does not exist, or does not belong to the RenderedRelease.
     pub live: Option<(Arc<Live>, Verdict)>,
-    /// The hash of the applied fields, of this pass or of an earlier one.
+    /// The hash of the fields that this pass or an earlier one applied. None: the resource was never applied,
+    /// or its object is being deleted.
     pub applied: Option<String>,
-    /// The reason why the resource was not applied. None: there was no problem.
+    /// The reason why the resource was not applied. None: there was no error.
     pub problem: Option<String>,
 }
 
-/// The result of the deletion of stale objects.
+/// The result of deleting the stale objects of a RenderedRelease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pruned {
-    /// No stale object is left.
+    /// The data plane has no stale objects any more.
     Done,
-    /// The deletion waits until all resources are applied.
+    /// The stale objects stay until all resources are applied.
     Waiting,
-    /// Nothing is deleted, because the objects of these kinds cannot be read.
+    /// The controller deletes nothing, because it cannot read the objects of these kinds.
     Blind(Vec<Blind>),
-    /// Stale objects are being deleted.
+    /// The data plane is deleting the stale objects.
     Removing,
-    /// Some stale objects could not be deleted.
+    /// Some stale objects could not be deleted. Contains the errors.
     Failed(Vec<String>),
 }
 
-/// The result of a pass.
+/// The result of one pass over a RenderedRelease.
 #[derive(Debug)]
 pub struct Deployed {
-    /// The desired resources, in the order of the spec.
+    /// The state of each desired resource, in the order of the spec.
     pub found: Vec<Found>,
-    /// The stale objects that still exist.
+    /// The stale objects that the data plane still has.
     pub left: Vec<Held>,
-    /// The result of the deletion of the stale objects.
+    /// The result of deleting the stale objects.
     pub pruned: Pruned,
-    /// The kinds whose live objects are all known, by group and kind.
+    /// The kinds (group, kind) whose live objects the controller knows completely.
     pub seen: BTreeSet<(String, String)>,
-    /// Whether the data plane did not answer at least one request.
+    /// Whether at least one request to the data plane got no answer.
     pub unanswered: bool,
 }
 
-/// Makes a data plane match a RenderedRelease. `namespace` is the default for namespaced objects whose
-/// manifest names none.
+/// Makes a data plane match a RenderedRelease. `namespace` is for namespaced resources whose manifest names
+/// no namespace.
 pub async fn deploy(
     plane: &Plane,
     release: &RenderedRelease,
@@ -79,7 +81,7 @@ pub async fn deploy(
         owner,
     };
     let (wanted, mut found, mut unanswered) = pass.wanted(namespace).await;
-    // A namespace that is itself a resource of the RenderedRelease is applied like any other resource.
+    // The RenderedRelease itself contains these namespaces, so they are applied like any other resource.
     let (brought, others): (Vec<_>, Vec<_>) = wanted
         .into_iter()
         .partition(|(_, desired)| is_namespace(&desired.identity));
@@ -111,7 +113,7 @@ pub async fn deploy(
     }
 }
 
-/// The stale objects that still exist, and the result of their deletion.
+/// The stale objects that the data plane still has, and the result of deleting them.
 struct Rest {
     left: Vec<Held>,
     pruned: Pruned,
@@ -153,8 +155,8 @@ impl Outcome {
 }
 
 impl Pass<'_> {
-    /// Reads the spec. Returns the resources that can be applied (each with its index), the state of all
-    /// resources so far, and whether a request got no answer.
+    /// Reads the resources of the spec. Returns three values: the resources that can be applied, each with
+    /// its index in the spec; the state of all resources so far; and whether a request got no answer.
     async fn wanted(&self, namespace: &str) -> (Vec<(usize, Desired)>, Vec<Found>, bool) {
         let mut wanted = Vec::new();
         let mut all = Vec::new();
@@ -201,8 +203,8 @@ impl Pass<'_> {
         (wanted, all, unanswered)
     }
 
-    /// Creates the namespaces of the resources, except those that are resources of the RenderedRelease
-    /// themselves.
+    /// Creates the namespaces that the resources need. Leaves out a namespace that is itself a resource of
+    /// the RenderedRelease, because the pass applies that namespace anyway.
     async fn spaces(
         &self,
         brought: &[(usize, Desired)],
@@ -250,12 +252,12 @@ impl Pass<'_> {
         known: Option<&ResourceStatus>,
         is_namespace_new: bool,
     ) -> Outcome {
-        // After a start of the controller, waiting for one list is cheaper than one request per object.
+        // After a start of the controller, one list of the kind is cheaper than one request per object.
         let watch = self.plane.watch(&desired.kind);
         let _ = watch.settled(self.plane.settings.deadline).await;
         match apply(self.plane, desired, self.owner, known, is_namespace_new).await {
             Ok(live) => Outcome {
-                // An object that is being deleted was not applied.
+                // While an object is being deleted, the controller does not apply it.
                 applied: match live.deleting {
                     true => None,
                     false => desired.applied(&live),
@@ -281,13 +283,13 @@ impl Pass<'_> {
         entries.map(|entry| (identity(entry), entry))
     }
 
-    /// Deletes stale objects, if the objects of all kinds can be read.
+    /// Deletes the stale objects, if the controller can read the objects of all kinds.
     async fn prune(&self, found: &[Found]) -> Rest {
         let (plane, owner) = (self.plane, self.owner);
         let mut named = kinds(self.release);
         for resource in &self.release.spec.resources {
-            // The data plane may soon serve a kind that it does not serve now. So every kind of the spec
-            // counts as a kind that may have objects.
+            // A kind of the spec that the data plane does not serve now may be served soon, so it may have
+            // objects too.
             if let Ok(wanted) = desired::named(resource)
                 && let Some(kind) = named.get_mut(&(wanted.kind.group, wanted.kind.kind))
             {
@@ -357,7 +359,7 @@ fn not_applied(known: Option<&ResourceStatus>, why: String, unanswered: bool) ->
     }
 }
 
-/// Returns the identity of a resource from its manifest, without discovery.
+/// Returns the identity of a resource, from its manifest and without discovery.
 fn said(named: &Named<'_>) -> Identity {
     Identity {
         group: named.kind.group.clone(),
@@ -367,19 +369,19 @@ fn said(named: &Named<'_>) -> Identity {
     }
 }
 
-/// A kind that a RenderedRelease uses.
+/// A kind that the spec or the inventory of a RenderedRelease names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedKind {
-    /// The API version that the RenderedRelease uses.
+    /// The API version of the kind that the RenderedRelease names.
     pub version: String,
-    /// Whether the data plane may have objects of the kind although it does not serve the kind at the moment.
+    /// Whether the data plane may have objects of the kind, even if it does not serve the kind at the moment.
     /// False: by the inventory, no object of the kind was ever applied.
     pub may_have_objects: bool,
 }
 
-/// Returns the kinds in the spec and the inventory of a RenderedRelease, by group and kind. If the two name
-/// different API versions of a kind, the version of the spec is used: the data plane may no longer serve the
-/// old one.
+/// Returns the kinds that the spec and the inventory of a RenderedRelease name, by group and kind. If the
+/// spec names another API version of a kind than the inventory, the result has the version of the spec,
+/// because the data plane may no longer serve the old version.
 pub fn kinds(release: &RenderedRelease) -> BTreeMap<(String, String), NamedKind> {
     let mut named: BTreeMap<(String, String), NamedKind> = BTreeMap::new();
     for entry in release.status.iter().flat_map(|status| &status.resources) {
@@ -390,7 +392,7 @@ pub fn kinds(release: &RenderedRelease) -> BTreeMap<(String, String), NamedKind>
         if version.is_empty() {
             continue;
         }
-        // An inventory entry of a resource that was never applied has no hash and unknown health.
+        // An inventory entry without a hash and with unknown health is of a resource that was never applied.
         let may_have_objects = entry.applied.is_some() || entry.health != Health::Unknown;
         let found = named.entry(kind).or_insert_with(|| NamedKind {
             version: String::new(),

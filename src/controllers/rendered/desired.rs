@@ -1,5 +1,5 @@
-//! Makes the desired objects of a data plane: the resources of a RenderedRelease, with labels that name the
-//! RenderedRelease. Pure functions.
+//! Makes the desired objects of a data plane from the resources of a RenderedRelease. Adds labels that name
+//! the RenderedRelease as the owner. Pure functions.
 
 use kube::core::GroupVersionKind;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::api::choreo::rendered::{RenderedResource, ResourceStatus};
 use crate::api::{Object, digest, labels, names};
 use crate::engine::diff::Identity;
 
-/// The metadata fields that only the server sets.
+/// The metadata fields that only the API server sets, so the controller removes them from a manifest.
 const NOT_OURS_TO_SAY: &[&str] = &[
     "creationTimestamp",
     "deletionTimestamp",
@@ -21,32 +21,32 @@ const NOT_OURS_TO_SAY: &[&str] = &[
     "uid",
 ];
 
-/// The identity of a resource, from its manifest.
+/// The identity of a resource, as its manifest states it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<'a> {
-    /// The id of the resource in the RenderedRelease.
+    /// The id of the resource in the spec of the RenderedRelease.
     pub id: &'a str,
     pub kind: GroupVersionKind,
-    /// The namespace. None: the manifest has no namespace.
+    /// The namespace in the manifest; None if the manifest has no namespace.
     pub namespace: Option<&'a str>,
     pub name: &'a str,
     object: &'a Object,
 }
 
-/// A desired object of the data plane.
+/// A desired object, ready to be applied to the data plane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
-    /// The id of the resource in the RenderedRelease.
+    /// The id of the resource in the spec of the RenderedRelease.
     pub id: String,
-    /// The kind, as the data plane serves it.
+    /// The kind of the object, as the data plane serves it.
     pub kind: Kind,
     pub identity: Identity,
-    /// The object to apply, with the labels that name its owner.
+    /// The manifest to apply, with the labels that name its RenderedRelease.
     pub object: Value,
     hash: String,
 }
 
-/// Reads the identity from a manifest. Fails with the reason if the manifest is invalid.
+/// Reads the identity from the manifest of a resource. The error says why the manifest is invalid.
 pub fn named(resource: &RenderedResource) -> Result<Named<'_>, String> {
     let object = &resource.object;
     let said = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("");
@@ -61,7 +61,7 @@ pub fn named(resource: &RenderedResource) -> Result<Named<'_>, String> {
             return Err(format!("it has no {field}"));
         }
     }
-    // Name and namespace become parts of request paths, so characters such as `/` are refused.
+    // The name and the namespace become parts of request paths, so characters such as `/` are refused.
     for (field, value) in [("name", name), ("namespace", of("namespace"))] {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
         if !value.chars().all(fits) || matches!(value, "." | "..") {
@@ -81,7 +81,7 @@ pub fn named(resource: &RenderedResource) -> Result<Named<'_>, String> {
     })
 }
 
-/// Makes the desired object. `namespace` is the default for a namespaced object whose manifest has no
+/// Makes the desired object of a resource. `namespace` is for a namespaced kind whose manifest has no
 /// namespace.
 pub fn desired(named: &Named<'_>, kind: &Kind, namespace: &str, owner: &Owner) -> Desired {
     let namespace = match kind.namespaced {
@@ -99,8 +99,7 @@ pub fn desired(named: &Named<'_>, kind: &Kind, namespace: &str, owner: &Owner) -
             metadata.insert("namespace".to_owned(), namespace.into());
         }
     }
-    // The hash does not contain the labels of the owner, so equal content has an equal hash under every
-    // owner.
+    // The hash is computed without the owner labels, so equal content has an equal hash for every owner.
     let hash = digest::of(&(named.id, &object));
     put(&mut object, "labels", tracking(named.id, owner));
     let applied = (labels::APPLIED_HASH.to_owned(), short(&hash).into());
@@ -123,7 +122,7 @@ fn empty() -> Value {
     Value::Object(Map::new())
 }
 
-/// Adds entries to a map of an object's metadata.
+/// Adds entries to `map`, which is the labels or the annotations of an object.
 fn put(object: &mut Object, map: &str, entries: impl IntoIterator<Item = (String, Value)>) {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
         return;
@@ -149,21 +148,22 @@ fn tracking(id: &str, owner: &Owner) -> [(String, Value); 5] {
 }
 
 impl Desired {
-    /// Returns a hash of the applied object, its uid and the fields that the controller owns in it. None: the
-    /// controller owns no field.
+    /// Returns a hash over the desired object, the uid of the live object, and the fields that the controller
+    /// owns in it; None if the controller owns no field. The status stores this hash.
     pub fn applied(&self, live: &Live) -> Option<String> {
         let fields = live.applied_fields.as_ref()?;
         Some(short(&digest::of(&(&self.hash, &live.uid, fields))))
     }
 
-    /// Returns whether the fields that the controller applied are unchanged since the last apply.
+    /// Returns whether the fields that the controller applied are unchanged since the last apply. `known` is
+    /// the inventory entry of the resource.
     pub fn is_applied(&self, live: &Live, known: Option<&ResourceStatus>) -> bool {
         let before = known.and_then(|known| known.applied.as_ref());
         before.is_some() && self.applied(live).as_ref() == before
     }
 }
 
-/// Returns the identity of an inventory entry.
+/// Returns the identity of the object that an inventory entry describes.
 pub fn identity(entry: &ResourceStatus) -> Identity {
     Identity {
         group: entry.group.clone(),

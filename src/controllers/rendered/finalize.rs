@@ -21,13 +21,13 @@ use crate::api::RenderedRelease;
 use crate::api::condition::{self, Status};
 use crate::engine::diff::Identity;
 
-/// The reasons why the cleanup of a data plane has not ended.
+/// The progress of the cleanup in one data plane.
 pub enum CleanupState {
-    /// No reason: all objects are verified to be gone.
+    /// The cleanup has ended: requests have verified that all objects are gone.
     Nothing,
-    /// Objects that are being deleted.
+    /// The cleanup waits for these objects, which are being deleted.
     Objects(Vec<Identity>),
-    /// Objects that cannot be deleted, or kinds that cannot be read.
+    /// The cleanup cannot go on: objects cannot be deleted, or kinds cannot be read. Contains the errors.
     Trouble(Vec<String>),
 }
 
@@ -110,8 +110,7 @@ async fn say(
     state.write(release, status).await
 }
 
-/// Deletes all objects of a RenderedRelease in a data plane. Returns the reasons why the cleanup has not
-/// ended.
+/// Deletes all objects of a RenderedRelease in one data plane, and returns the progress.
 pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> CleanupState {
     let _turn = match plane.turn().await {
         Ok(turn) => turn,
@@ -151,9 +150,9 @@ pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> C
     verify(plane, owner, kinds).await
 }
 
-/// Returns those objects of the RenderedRelease that are being deleted and still have the labels of a deleted
-/// RenderedRelease of the same name. The controller could not apply them for this RenderedRelease, so their
-/// labels do not name it.
+/// Returns the objects of this RenderedRelease that are being deleted and still have the labels of a deleted
+/// RenderedRelease of the same name. The controller could not apply these objects for this RenderedRelease,
+/// so their labels do not name it.
 fn inherited(
     plane: &Plane,
     kinds: &[Kind],
@@ -174,7 +173,7 @@ fn inherited(
     found.collect()
 }
 
-/// Lists the remaining objects with requests to the data plane, because a watch may be behind.
+/// Lists the objects that still exist with requests to the data plane, because a watch may be behind.
 async fn verify(plane: &Plane, owner: &Owner, kinds: Vec<Kind>) -> CleanupState {
     match prune::confirm(plane, owner, kinds).await {
         Ok(there) => {

@@ -1,5 +1,5 @@
-//! The finalizer of a RenderedRelease, and the list of data planes that may have resources of the
-//! RenderedRelease. Both are written before the first resource is applied.
+//! Writes the finalizer of a RenderedRelease and the list of data planes that may have its resources. The
+//! controller writes both before it applies the first resource, so that a cleanup finds every object.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ pub fn is_claimed(release: &RenderedRelease) -> bool {
         .any(|finalizer| finalizer == labels::DATAPLANE_CLEANUP)
 }
 
-/// Adds the finalizer and sets the list of data planes. Writes nothing if both are already set.
+/// Adds the finalizer, and stores the list of data planes in an annotation. Writes nothing if both are
+/// already set.
 pub async fn claim(
     state: &State,
     release: Arc<RenderedRelease>,
@@ -41,7 +42,7 @@ pub async fn claim(
     .await
 }
 
-/// Removes the finalizer of the controller. Succeeds if the RenderedRelease no longer exists.
+/// Removes the finalizer of the controller. Succeeds too if the RenderedRelease no longer exists.
 pub async fn release(state: &State, release: &RenderedRelease) -> Result<(), Error> {
     let mut finalizers = release.metadata.finalizers.clone().unwrap_or_default();
     finalizers.retain(|finalizer| finalizer != labels::DATAPLANE_CLEANUP);
@@ -51,7 +52,7 @@ pub async fn release(state: &State, release: &RenderedRelease) -> Result<(), Err
     }
 }
 
-/// Changes the metadata of a RenderedRelease. The resourceVersion is a precondition, because the write
+/// Changes the metadata of a RenderedRelease. The resourceVersion is a precondition, because the patch
 /// replaces the whole list of finalizers.
 async fn patch(
     state: &State,

@@ -1,5 +1,5 @@
-//! The kinds of a data plane: how the data plane serves a kind, which kinds are always searched for stale
-//! objects, and which kinds have no status.
+//! The kinds of a data plane: their API versions, the kinds that are always searched for stale objects, and
+//! the kinds that have no status.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use kube::discovery::{self, Scope};
 
 use crate::connect::{self, Failure, explain};
 
-/// The kinds (group, version, kind) in which the controller always searches for stale objects, even if the
+/// The kinds (group, version, kind) that the controller always searches for stale objects, even if the
 /// inventory of the RenderedRelease does not name them. The role bowline-data-plane grants access to each of
 /// them.
 pub const WELL_KNOWN: &[(&str, &str, &str)] = &[
@@ -34,7 +34,7 @@ pub const WELL_KNOWN: &[(&str, &str, &str)] = &[
     ("policy", "v1", "PodDisruptionBudget"),
 ];
 
-/// Common Kubernetes kinds (group, kind) without a status. For these a watch of the metadata is enough.
+/// Common Kubernetes kinds (group, kind) without a status. A watch of their metadata is therefore enough.
 const WITHOUT_STATUS: &[(&str, &str)] = &[
     ("", "ConfigMap"),
     ("", "Endpoints"),
@@ -55,7 +55,7 @@ const WITHOUT_STATUS: &[(&str, &str)] = &[
     ("storage.k8s.io", "StorageClass"),
 ];
 
-/// A kind as the data plane serves it.
+/// A kind that a data plane serves, as its discovery describes the kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
     pub resource: ApiResource,
@@ -63,7 +63,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Returns whether the objects have a status.
+    /// Returns whether objects of this kind have a status.
     pub fn has_status(&self) -> bool {
         let (group, kind) = (self.resource.group.as_str(), self.resource.kind.as_str());
         !WITHOUT_STATUS.contains(&(group, kind))
@@ -82,42 +82,42 @@ pub fn name(group: &str, kind: &str) -> String {
     }
 }
 
-/// The reasons why the objects of a kind are not known.
+/// The reasons why the controller does not know the objects of a kind.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Blind {
     /// The data plane does not serve the kind.
     #[error("{kind} is not served by the data plane; install the kind, or remove the resource")]
     NotServed {
-        /// The display name of the kind.
+        /// The display name of the unserved kind.
         kind: String,
     },
-    /// The data plane refuses the list or the watch.
+    /// The data plane forbids the controller to list or watch the kind.
     #[error("{kind} cannot be read, access was denied: {why}; grant get, list and watch")]
     Forbidden {
-        /// The display name of the kind.
+        /// The display name of the forbidden kind.
         kind: String,
-        /// The message of the data plane.
+        /// The error message of the data plane.
         why: String,
     },
-    /// The data plane does not answer, or answers with another error.
+    /// The data plane does not answer the request for the kind, or answers with another error.
     #[error("{kind} cannot be read: {why}")]
     Unread {
-        /// The display name of the kind.
+        /// The display name of the kind that could not be read.
         kind: String,
-        /// The text of the error.
+        /// The text of the error, for the user.
         why: String,
-        /// Whether the data plane did not answer.
+        /// Whether the cause is a data plane that did not answer.
         unreachable: bool,
     },
 }
 
 impl Blind {
-    /// Returns whether the data plane did not answer.
+    /// Returns whether the cause is a data plane that did not answer.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unread { unreachable, .. } if *unreachable)
     }
 
-    /// Converts the error of a request about a kind.
+    /// Converts the error of a request for the objects of a kind.
     pub fn of(kind: String, error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) if status.code == 404 => Self::NotServed { kind },
@@ -135,14 +135,14 @@ impl Blind {
     }
 }
 
-/// How long the discovery of a served kind is cached. A watch notices earlier that the data plane no longer
-/// serves the kind.
+/// How long the cache keeps that a kind is served. A watch of the kind notices earlier that the kind is no
+/// longer served.
 const SERVED_FOR: Duration = Duration::from_secs(60);
 const UNSERVED_FOR: Duration = Duration::from_secs(2);
 
 type Answer = Result<Vec<Kind>, Blind>;
 
-/// The cache of discovery, by group and version.
+/// The cache of a data plane's discovery, by group and version.
 #[derive(Default)]
 pub struct Kinds {
     asked: Mutex<HashMap<(String, String), (Instant, Answer)>>,
@@ -189,7 +189,7 @@ impl Kinds {
         find(&answer?).ok_or(Blind::NotServed { kind: name })
     }
 
-    /// Removes a kind from the cache, because the data plane did not serve it as expected.
+    /// Removes a kind from the cache, because the cached discovery was wrong.
     pub fn forget(&self, resource: &ApiResource) {
         let key = (resource.group.clone(), resource.version.clone());
         self.lock().remove(&key);

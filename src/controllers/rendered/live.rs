@@ -1,7 +1,7 @@
-//! The summary of an object in a data plane: its owner, the fields that the controller owns, and its health.
+//! The summary of a live object in a data plane: its owner, the fields that the controller owns, and its
+//! health.
 //!
-//! The module parses only the needed fields, from the whole object or from its metadata. A few hundred bytes
-//! per object stay in memory.
+//! Only the needed fields are parsed, so the controller keeps a few hundred bytes per object in memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,45 +18,45 @@ use serde_json::Value;
 use crate::api::{Object, digest, labels, names};
 use crate::engine::health::{self, Facts, SPEC_FIELDS, Verdict};
 
-/// The summary of an object in a data plane.
+/// The summary of a live object in a data plane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
     pub uid: String,
     pub resource_version: String,
     pub deleting: bool,
-    /// The owner that the labels name.
+    /// The owner that the labels of the object name.
     pub labelled: OwnerLabels,
-    /// A hash of the fields that the field manager of the controller owns. None: it owns no field.
+    /// A hash over the fields that this controller applied to the object; None if it applied none.
     pub applied_fields: Option<String>,
-    /// Whether the field manager of the controller wrote the label that names the RenderedRelease.
+    /// Whether this controller wrote the label that names the RenderedRelease, and not another field manager.
     pub is_label_ours: bool,
-    /// The names of the other field managers of the object.
+    /// The names of the field managers of the object, without this controller.
     pub others: Vec<String>,
     /// Whether the annotation `bowline.dev/adopt` allows the controller to take over the object.
     pub adoptable: bool,
     /// Whether the simulator writes the status of the object.
     pub simulated: bool,
     pub verdict: Verdict,
-    /// The status, as JSON text.
+    /// The status of the object as JSON text; None if the object has no status.
     pub status: Option<Arc<str>>,
 }
 
-/// The owner that the labels of an object name.
+/// The RenderedRelease that the labels of an object name as its owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerLabels {
-    /// Whether the labels say that the controller manages the object.
+    /// Whether the labels say that bowline's controller manages the object.
     pub managed: bool,
-    /// The uid of the RenderedRelease.
+    /// The uid of the owning RenderedRelease.
     pub uid: String,
-    /// The name of the RenderedRelease, as the value of a label.
+    /// The name of the owning RenderedRelease, shortened to a valid label value.
     pub name: String,
-    /// The namespace of the RenderedRelease.
+    /// The namespace of the owning RenderedRelease.
     pub namespace: String,
-    /// The id of the resource, as the value of a label.
+    /// The id of the resource in the owning RenderedRelease, as a label value.
     pub id: String,
 }
 
-/// The identity of a RenderedRelease. It is compared with the owner that the labels of an object name.
+/// The identity of a RenderedRelease, to compare with the owner labels of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The uid of the RenderedRelease.
@@ -67,25 +67,26 @@ pub struct Owner {
     pub name: String,
 }
 
-/// The relation of an object to a RenderedRelease. It decides whether an apply may change the object.
+/// The relation of an object to a RenderedRelease, which decides whether an apply may change the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The object belongs to this RenderedRelease.
     Ours,
-    /// The object belonged to a deleted RenderedRelease of the same name.
+    /// The object belonged to a deleted RenderedRelease of the same name, so this RenderedRelease takes it
+    /// over.
     Inherited,
-    /// Another tool owns the object and allows bowline to take it over.
+    /// Another tool owns the object, but its annotation allows bowline to take the object over.
     Adoptable,
-    /// The object belongs to another RenderedRelease (namespace, name).
+    /// The object belongs to another RenderedRelease. Contains the namespace and the name of that
+    /// RenderedRelease.
     OfAnother(String, String),
-    /// These field managers own the object.
+    /// Other tools own the object. Contains the names of their field managers.
     Foreign(Vec<String>),
 }
 
 impl Live {
-    /// Returns whether the object certainly belongs to this RenderedRelease: its labels name the
-    /// RenderedRelease, and the field manager of the controller wrote them. The controller deletes no other
-    /// object.
+    /// Returns whether the object certainly belongs to this RenderedRelease: the labels name the
+    /// RenderedRelease, and the controller itself wrote the labels. The controller deletes only such objects.
     pub fn is_of(&self, owner: &Owner) -> bool {
         self.labelled.managed
             && self.labelled.uid == owner.uid
@@ -93,7 +94,7 @@ impl Live {
             && self.is_label_ours
     }
 
-    /// Returns the relation of the object to a RenderedRelease. `known` says whether the inventory of the
+    /// Returns the relation of the object to a RenderedRelease. `known` tells whether the inventory of the
     /// RenderedRelease lists the object.
     pub fn standing(&self, owner: &Owner, known: bool) -> Standing {
         let foreign = || match self.adoptable {
@@ -107,7 +108,8 @@ impl Live {
         if of.uid == owner.uid {
             return Standing::Ours;
         }
-        // Someone removed the labels. An object in the inventory still belongs to the RenderedRelease.
+        // Another user removed the labels. If the inventory lists the object, it still belongs to the
+        // RenderedRelease.
         if of.uid.is_empty() || !of.managed {
             return match known {
                 true => Standing::Ours,
@@ -124,7 +126,7 @@ impl Live {
     }
 }
 
-/// A parsed object: only its metadata if METADATA is true, else the whole object.
+/// An object as a watch event contains it. If METADATA is true, only the metadata is parsed.
 #[derive(Clone, Debug)]
 pub struct Seen<const METADATA: bool> {
     metadata: ObjectMeta,
@@ -134,15 +136,14 @@ pub struct Seen<const METADATA: bool> {
     status: Option<Object>,
 }
 
-/// An object that is parsed whole.
+/// An object that is parsed with its spec and status.
 pub type Whole = Seen<false>;
 /// An object of which only the metadata is parsed.
 pub type Slim = Seen<true>;
 
 impl<const METADATA: bool> Seen<METADATA> {
-    /// Returns the summary of an object of a kind.
     pub fn keep(mut self, group: &str, kind: &str) -> Live {
-        // An empty status counts as no status, because some kinds start with one.
+        // Some kinds start with an empty status, so an empty status counts as no status.
         let status = self.status.map(without_nulls);
         let status = status.filter(|status| !status.is_empty());
         self.live.verdict = health::of(&Facts {
@@ -158,7 +159,7 @@ impl<const METADATA: bool> Seen<METADATA> {
     }
 }
 
-/// Removes null values: they have no meaning, and the server drops them when the status is written.
+/// Removes null values, because the server also drops them when the status is written.
 fn without_nulls(status: Object) -> Object {
     fn clean(value: Value) -> Value {
         match value {
@@ -259,21 +260,21 @@ impl RawManager {
         owned.is_some()
     }
 
-    /// Returns a hash that changes when another field manager changes or takes a field that the controller
-    /// applied, and when the controller applies other content. It covers the set of the applied fields, the
-    /// time of the last apply and, because times are whole seconds, the hash of the applied content.
+    /// Returns a hash that changes when a writer changes the fields that the controller applied. It covers
+    /// the applied fields, the time of the last apply and the applied content. The content is necessary
+    /// because times are whole seconds.
     fn hash(&self, applied: &str) -> String {
         let ours = (&self.api_version, &self.time, &self.fields, applied);
         short(&digest::of(&ours))
     }
 }
 
-/// Shortens a hash to 16 characters, which is enough to distinguish the versions of one object.
+/// Shortens a hash to 16 characters, which are enough to distinguish the versions of one object.
 pub(super) fn short(hash: &str) -> String {
     hash.chars().take(16).collect()
 }
 
-/// The fields of a spec that the health rules use.
+/// The part of a spec that the health rules read.
 #[derive(Default)]
 struct Kept(Object);
 
@@ -287,7 +288,7 @@ impl<'de> Deserialize<'de> for Kept {
                 f.write_str("a spec")
             }
 
-            // The spec of a custom kind may be any value; without an object, no field is kept.
+            // The spec of a custom kind may be any value. If it is not an object, no field is kept.
             fn visit_unit<E>(self) -> Result<Kept, E> {
                 Ok(Kept::default())
             }

@@ -1,10 +1,13 @@
-//! The RenderedRelease controller: it makes data planes match their RenderedReleases.
+//! The RenderedRelease controller: it makes data planes match their RenderedReleases. One controller serves
+//! all data planes.
 //!
-//! One controller serves all data planes. A pass is one reconcile of a RenderedRelease: it creates
-//! namespaces, applies resources, deletes stale objects, and writes the inventory, which is the list of
-//! resources with their health in the status. Watches provide bowline's kinds and the objects of the data
-//! planes, so a pass without changes sends no request. A change in a data plane triggers a pass over the
-//! RenderedRelease that owns the object.
+//! A pass is one reconcile of a RenderedRelease: the controller creates namespaces, applies resources,
+//! deletes stale objects, and writes the inventory. The inventory is the list of resources with their health,
+//! in the status.
+//!
+//! Watches keep bowline's kinds and the objects of the data planes in memory, so a pass without changes sends
+//! no request. If an object in a data plane changes, the controller starts a pass over the RenderedRelease
+//! that owns the object.
 
 mod apply;
 mod causes;
@@ -55,18 +58,18 @@ pub use plane::Settings;
 /// The name of the controller in logs and metrics.
 const NAME: &str = "renderedrelease";
 
-/// The connections to data planes, and their settings.
+/// The connections to the data planes, and the settings for their use.
 pub struct DataPlaneOptions {
-    /// The connections to data planes.
+    /// The connections to the data planes, by name.
     pub planes: DataPlanes,
     /// The limits and deadlines of each data plane.
     pub settings: Settings,
-    /// The settings of the simulator of an embedded data plane.
+    /// The settings of the simulator, which replaces the cluster of an embedded data plane.
     pub simulator: simulator::Settings,
 }
 
 impl DataPlaneOptions {
-    /// Creates the value with default settings.
+    /// Creates options with default settings.
     pub fn new(planes: DataPlanes) -> Self {
         Self {
             planes,
@@ -76,14 +79,14 @@ impl DataPlaneOptions {
     }
 }
 
-/// The reasons why a pass over a RenderedRelease failed. The conditions of the RenderedRelease report them
-/// where possible.
+/// The reasons why a pass over a RenderedRelease failed. Where possible, the conditions of the
+/// RenderedRelease report the reason too.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     /// A request to the control plane failed.
     #[error("control plane: {}", explain(.0))]
     ControlPlane(#[from] kube::Error),
-    /// The controller could not list one of bowline's kinds.
+    /// The controller could not list one of bowline's kinds in time. Contains the kind.
     #[error("the controller has not listed {0} yet; if this does not end, grant list and watch")]
     NotListed(String),
     /// The RenderedRelease has no data plane.
@@ -92,30 +95,31 @@ enum Error {
     /// The data plane does not answer.
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
-    /// Resources could not be applied or deleted.
+    /// Resources could not be applied, or stale objects could not be deleted.
     #[error("{0}")]
     Deploy(String),
     /// The cleanup of a deleted RenderedRelease cannot finish.
     #[error("cannot remove the resources: {0}")]
     Finalize(String),
-    /// An annotation of bowline has an invalid value.
+    /// One of bowline's annotations on the RenderedRelease has an invalid value.
     #[error(transparent)]
     Annotation(#[from] UnreadableAnnotation),
 }
 
-/// The state that all reconciles share.
+/// The state that the reconciles of all RenderedReleases share.
 struct State {
     context: Arc<Context>,
     planes: Planes,
     environments: Store<Environment>,
     data_planes: Store<DataPlane>,
     is_simulated: bool,
-    /// The resourceVersion after the last write of each RenderedRelease by this controller, by uid.
+    /// The resourceVersion of each RenderedRelease after the last write by this controller, by the uid of the
+    /// RenderedRelease.
     written: Mutex<HashMap<String, String>>,
 }
 
-/// Runs the controller until the stop future is ready. Also runs the simulator if the control plane is an
-/// embedded store.
+/// Runs the controller until the stop future is ready. If the control plane is an embedded store, also runs
+/// the simulator, because no cluster is there.
 pub async fn run(
     context: Arc<Context>,
     ways: DataPlaneOptions,
@@ -191,7 +195,7 @@ pub async fn run(
         written: Mutex::default(),
     });
     // The limit is 0 (none), because each data plane has its own limit. With a common limit, a slow data
-    // plane would delay the others.
+    // plane would delay all others.
     let controller = runner::run(NAME, controller, 0, context.clone(), state, reconcile);
     let simulated = async {
         if is_simulated {
@@ -205,8 +209,8 @@ pub async fn run(
     let ((), (), ()) = futures::join!(controller, simulated, stop);
 }
 
-/// Returns a hash of the fields whose change triggers a reconcile. The hash does not contain the status,
-/// because this controller writes the status.
+/// Returns a hash over the fields whose change triggers a reconcile. The status is not one of them, because
+/// this controller writes the status.
 fn trigger_hash(release: &RenderedRelease) -> Option<u64> {
     let metadata = &release.metadata;
     let mut hasher = DefaultHasher::new();
@@ -301,7 +305,8 @@ async fn reconcile(release: Arc<RenderedRelease>, state: Arc<State>) -> Result<A
     }
 }
 
-/// Returns the message of the first failed condition that needs a retry. None: no condition needs one.
+/// Returns the message of the first failed condition that a retry may fix; None if there is no such
+/// condition.
 fn failure(status: &RenderedReleaseStatus) -> Option<String> {
     let failures = [
         condition::APPLY_FAILED,
@@ -335,7 +340,8 @@ impl State {
         self.context.within(namespace.unwrap_or_default())
     }
 
-    /// Stores the resourceVersion after a write, so that no reconcile uses an older state.
+    /// Stores the resourceVersion of a written RenderedRelease, so that no reconcile uses an older state from
+    /// the watch.
     fn wrote(&self, release: &RenderedRelease) {
         if let (Some(uid), Some(version)) = (release.uid(), release.resource_version()) {
             lock(&self.written).insert(uid, version);
@@ -347,8 +353,8 @@ impl State {
         self.planes.forget(uid).await;
     }
 
-    /// Returns the RenderedRelease from the watch, or from the server if the watch is behind the last write
-    /// of this controller. None: it no longer exists.
+    /// Returns the RenderedRelease from the watch; from the server if the watch is behind this controller's
+    /// last write. Returns None if the RenderedRelease no longer exists.
     async fn newest(
         &self,
         release: Arc<RenderedRelease>,
@@ -365,7 +371,8 @@ impl State {
             .map(Arc::new))
     }
 
-    /// Writes the status, if it changed.
+    /// Writes the status of a RenderedRelease, unless the status is unchanged. Returns the RenderedRelease
+    /// with the new status.
     async fn write(
         &self,
         release: &Arc<RenderedRelease>,
@@ -392,7 +399,7 @@ impl State {
         Ok(Arc::new(written))
     }
 
-    /// Sets the condition Ready to False, whatever the health of the resources is.
+    /// Sets the condition Ready to False with the given reason, independent of the health of the resources.
     async fn say_unready(
         &self,
         release: &Arc<RenderedRelease>,

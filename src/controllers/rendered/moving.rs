@@ -1,5 +1,4 @@
-//! Prepares the inventory before an apply, and cleans up the old data plane when an environment moves to
-//! another one.
+//! Prepares the inventory before an apply. Cleans up the old data plane after an environment got another one.
 
 use std::sync::Arc;
 
@@ -12,8 +11,8 @@ use super::{Error, State, desired, placing};
 use crate::api::RenderedRelease;
 use crate::api::choreo::rendered::{Health, ResourceStatus};
 
-/// Adds resources of uncommon kinds to the inventory before they are applied. If the controller crashed after
-/// an apply without that entry, it would never find and delete the applied object.
+/// Adds resources of uncommon kinds to the inventory before the controller applies them. Without the entry, a
+/// crash after the apply would leave an object that the controller never finds and deletes.
 pub async fn announce(
     state: &State,
     release: Arc<RenderedRelease>,
@@ -48,9 +47,8 @@ pub async fn announce(
     state.write(&release, status).await
 }
 
-/// Deletes the objects of a RenderedRelease in the data planes that its environment no longer uses. Does
-/// nothing until all resources are applied on the new data plane. Returns the data planes that may still have
-/// objects.
+/// Deletes the objects of a RenderedRelease in data planes that its environment no longer uses, after the new
+/// data plane has all resources. Returns the data planes that may still have objects.
 pub async fn leave(
     state: &State,
     plane: &Arc<Plane>,
@@ -71,7 +69,8 @@ pub async fn leave(
         }
         let left = match placing::by_name(state, &name).await {
             Ok(old) => match is_same_cluster(&old, plane).await {
-                // Both connections lead to the same cluster, so the old one has no objects of its own.
+                // The old connection leads to the same cluster as the new one, so there are no other objects
+                // to delete.
                 Ok(true) => Ok(true),
                 Ok(false) => is_left(&old, release, owner).await,
                 Err(why) => Err(why),
@@ -99,8 +98,8 @@ async fn is_left(old: &Plane, release: &RenderedRelease, owner: &Owner) -> Resul
     }
 }
 
-/// Returns whether two connections lead to the same cluster. If they do, a deletion through one would also
-/// delete the objects of the other.
+/// Returns whether two connections lead to the same cluster. Then a deletion through one connection would
+/// delete the objects that the other one needs.
 async fn is_same_cluster(one: &Plane, other: &Plane) -> Result<bool, String> {
     let one = one.identity().await.map_err(|error| error.to_string())?;
     let other = other.identity().await.map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! Creates the namespaces of resources before the resources are applied. The labels of a namespace name the
-//! RenderedRelease. The controller never deletes a namespace.
+//! Creates the missing namespaces before resources are applied to them. The labels of such a namespace name
+//! the RenderedRelease. The controller never deletes a namespace.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use super::plane::{Plane, RequestError, lock};
 use crate::api::choreo::rendered::RenderedReleaseSpec;
 use crate::api::{labels, names};
 
-/// The result of creating the namespaces of a RenderedRelease.
+/// The result of creating the namespaces that a RenderedRelease needs.
 #[derive(Default)]
 pub struct Namespaces {
-    /// The namespaces that were just created. They are empty.
+    /// The names of the namespaces that this pass created. They contain no objects yet.
     pub made: BTreeSet<String>,
-    /// The namespaces that could not be created, with the errors.
+    /// The names of the namespaces that could not be created, with the errors.
     pub failed: Vec<(String, RequestError)>,
 }
 
@@ -51,7 +51,7 @@ pub async fn ensure(
     namespaces
 }
 
-/// Creates a namespace. Returns whether it is new.
+/// Creates a namespace. Returns false if the namespace already exists.
 async fn make(
     plane: &Plane,
     name: &str,
@@ -78,7 +78,7 @@ async fn make(
     }
 }
 
-/// Returns the namespace to create, with labels that name the RenderedRelease.
+/// Returns the manifest of a namespace, with labels that name the RenderedRelease.
 fn namespace(name: &str, owner: &Owner, spec: &RenderedReleaseSpec) -> Namespace {
     let labels = [
         (labels::CREATED_BY, labels::RELEASE_CONTROLLER.to_owned()),

@@ -1,5 +1,5 @@
-//! The intervals between two passes over a RenderedRelease, with jitter, so that many RenderedReleases are
-//! not reconciled at the same time. Pure functions.
+//! Computes the interval between two passes over a RenderedRelease. Random jitter in the intervals prevents
+//! passes over many RenderedReleases at the same time. Pure functions.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::api::choreo::rendered::RenderedReleaseSpec;
 use crate::api::digest;
 use crate::api::interval::Interval;
 
-/// The default interval between passes over a RenderedRelease whose resources do not change.
+/// The default interval while the resources of a RenderedRelease do not change.
 pub const STILL: Duration = Duration::from_secs(300);
-/// The default interval between passes over a RenderedRelease with progressing resources.
+/// The default interval while resources of a RenderedRelease progress.
 pub const MOVING: Duration = Duration::from_secs(10);
-/// The interval at which a cleanup verifies that deleted objects are gone.
+/// The interval at which a cleanup checks whether the deleted objects are gone.
 pub const VERIFY: Duration = Duration::from_secs(5);
 
-/// Returns when the next pass runs. `seed` selects the jitter; it should differ between RenderedReleases and
-/// between passes.
+/// Returns when the next pass over a RenderedRelease runs. `seed` selects the jitter, so it should differ
+/// between RenderedReleases and between passes.
 pub fn again(spec: &RenderedReleaseSpec, is_moving: bool, seed: &str) -> Action {
     let (given, default) = match is_moving {
         true => (&spec.progressing_interval, MOVING),
@@ -29,13 +29,13 @@ pub fn again(spec: &RenderedReleaseSpec, is_moving: bool, seed: &str) -> Action 
     }
 }
 
-/// Returns the interval: at least one second, or zero for never. An invalid text gives the default, but the
-/// schema accepts only durations.
+/// Returns the interval of a setting: at least one second; zero means never. If the setting is missing or
+/// invalid, returns `default`.
 pub fn interval(given: Option<&Interval>, default: Duration) -> Duration {
     given.map_or(default, |given| given.period().unwrap_or(default))
 }
 
-/// Adds up to a fifth to a wait. Equal seeds add equal parts.
+/// Adds jitter of up to a fifth to a wait. The same seed always gives the same jitter.
 pub fn jittered(wait: Duration, seed: &str) -> Duration {
     let hash = digest::of_bytes(seed.as_bytes());
     let digits = hash.get(..4).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Finds the data plane of a RenderedRelease: reads the Environment and its DataPlane, and creates the
-//! client.
+//! Finds the data plane of a RenderedRelease through its Environment and DataPlane objects, and creates the
+//! client of the data plane.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,27 +17,27 @@ use crate::api::condition;
 use crate::api::openchoreo::environment::Reach;
 use crate::connect::{DataPlanes, Version};
 
-/// The longest wait for the list of environments when the controller starts.
+/// After a start of the controller, the longest wait for the list of environments.
 const LISTED_WITHIN: Duration = Duration::from_secs(15);
 
-/// The reason why a RenderedRelease has no data plane.
+/// Why the controller cannot find a data plane for a RenderedRelease.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Unplaced {
-    /// The reason of the condition Ready.
+    /// The reason field of the condition Ready.
     pub reason: &'static str,
-    /// The message of the condition Ready.
+    /// The message field of the condition Ready.
     pub message: String,
 }
 
 /// The data plane and namespace of a RenderedRelease.
 pub struct Placed {
     pub plane: Arc<Plane>,
-    /// The default namespace, for resources whose manifest has no namespace.
+    /// The namespace for resources whose manifest has no namespace.
     pub namespace: String,
 }
 
-/// The data planes in use, with their clients.
+/// All data planes that RenderedReleases use, with their clients.
 pub struct Planes {
     ways: DataPlanes,
     settings: Settings,
@@ -45,19 +45,18 @@ pub struct Planes {
     met: tokio::sync::Mutex<HashMap<String, Arc<ConnectedPlane>>>,
 }
 
-/// A data plane in use.
+/// One data plane in use, with its client.
 struct ConnectedPlane {
-    /// The version of the connection settings that the client was made with.
+    /// The version of the connection settings from which the client was created.
     version: Version,
     since: Instant,
-    /// Triggers passes over the RenderedReleases of the data plane. It stays the same when the client is
-    /// replaced.
+    /// Starts passes over the RenderedReleases of this data plane. A new client keeps the same triggers.
     wakes: Arc<ReconcileTriggers>,
     plane: OnceCell<Arc<Plane>>,
 }
 
 impl Planes {
-    /// Creates an empty list. Clients are created on demand.
+    /// Creates an empty list. [`Planes::get`] adds a data plane at its first use.
     pub fn new(
         ways: DataPlanes,
         settings: Settings,
@@ -71,14 +70,14 @@ impl Planes {
         }
     }
 
-    /// Returns the data plane of a connection. DataPlane objects with the same connection share one client.
-    /// The client is replaced when the kubeconfig changed, and from time to time while the data plane refuses
-    /// the credentials.
+    /// Returns the data plane of a connection. DataPlane objects with the same connection share one client. A
+    /// new client is created when the kubeconfig changes, and at intervals while the data plane refuses the
+    /// credentials.
     pub async fn get(&self, reach: Reach<'_>) -> Result<Arc<Plane>, Unplaced> {
         let name = reach.to_string();
         let met = self.met(&name, self.ways.version(reach)).await;
-        // A credential plugin can make the creation of a client slow. Only the RenderedReleases of this data
-        // plane wait for it.
+        // A slow credential plugin can delay the creation of a client. Only the RenderedReleases of this data
+        // plane wait.
         let plane = met.plane.get_or_try_init(|| async {
             let client = self.ways.client(reach).await.map_err(|error| {
                 let hints = error.hints().into_iter();
@@ -114,8 +113,8 @@ impl Planes {
         met
     }
 
-    /// Removes a deleted RenderedRelease from all data planes, so that changes there trigger no more passes
-    /// over it.
+    /// Removes a deleted RenderedRelease from all data planes, so that their changes start no more passes
+    /// over this RenderedRelease.
     pub async fn forget(&self, uid: &str) {
         for met in self.met.lock().await.values() {
             met.wakes.forget(uid);
@@ -124,15 +123,15 @@ impl Planes {
 }
 
 impl ConnectedPlane {
-    /// Returns whether the client can still be used: the connection settings are unchanged, and its
-    /// credentials were not refused for too long.
+    /// Returns whether the client can be used again. A client is not used after its connection settings
+    /// changed, or after the data plane refused its credentials for too long.
     fn is_usable(&self, version: &Version, settings: &Settings) -> bool {
         let is_denied = self.plane.get().is_some_and(|plane| plane.is_denied());
         self.version == *version && !(is_denied && self.since.elapsed() > settings.longest_pause)
     }
 }
 
-/// Returns the data plane of a RenderedRelease.
+/// Returns the data plane and the namespace of a RenderedRelease.
 pub async fn place(state: &State, release: &RenderedRelease) -> Result<Placed, Error> {
     let namespace = release.metadata.namespace.as_deref().unwrap_or_default();
     let name = &release.spec.environment_name;
@@ -174,8 +173,8 @@ where
     }
 }
 
-/// Returns the data planes that may have objects of a RenderedRelease. A data plane without a connection is
-/// an error text.
+/// Returns the data planes that may have objects of a RenderedRelease. The error text of an entry says why
+/// there is no connection to that data plane.
 pub async fn claimed_planes(
     state: &State,
     release: &RenderedRelease,
@@ -186,7 +185,8 @@ pub async fn claimed_planes(
         .as_ref()
         .is_some_and(|status| !status.resources.is_empty());
     if names.is_empty() && has_resources {
-        // A user removed the list of data planes, but the Environment may still name the data plane.
+        // A user removed the annotation with the list of data planes, but the Environment may still name the
+        // data plane.
         return match place(state, release).await {
             Ok(placed) => Ok(vec![Ok(placed.plane)]),
             Err(Error::Unplaced(unplaced)) => Ok(vec![Err(unplaced.message)]),
@@ -200,7 +200,7 @@ pub async fn claimed_planes(
     Ok(planes)
 }
 
-/// Returns the data plane of a connection by its name, or an error text.
+/// Returns the data plane whose connection has this name. The error is a text for the user.
 pub async fn by_name(state: &State, name: &str) -> Result<Arc<Plane>, String> {
     match Reach::parse(name) {
         Some(reach) => state.planes.get(reach).await.map_err(|error| error.message),

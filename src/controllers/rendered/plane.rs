@@ -1,7 +1,7 @@
 //! One data plane: its client, its caches, and the limits of its requests.
 //!
-//! Each data plane has its own permits, watches and deadlines, so that a data plane that does not answer
-//! delays only its own RenderedReleases.
+//! Each data plane has its own limits, watches and deadlines. So a data plane that does not answer delays
+//! only its own RenderedReleases.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,20 +25,20 @@ use crate::api::labels;
 use crate::connect::{self, Failure, explain};
 use crate::engine::diff::Identity;
 
-/// The limits and deadlines for the requests to a data plane.
+/// The limits and deadlines for the requests to each data plane.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The number of RenderedReleases that are reconciled at the same time.
+    /// How many RenderedReleases of a data plane are reconciled at the same time.
     pub releases: usize,
-    /// The number of requests that one RenderedRelease sends at the same time.
+    /// How many requests one RenderedRelease sends at the same time.
     pub requests: usize,
     /// The time limit of a request.
     pub deadline: Duration,
-    /// The first backoff after the data plane did not answer. It doubles with each failure.
+    /// The first wait after the data plane did not answer. Each further failure doubles the wait.
     pub first_pause: Duration,
-    /// The longest backoff.
+    /// The longest wait after failures of the data plane.
     pub longest_pause: Duration,
-    /// How long a workload may be unready before its pods are read.
+    /// How long a workload must be unready before the controller reads its pods.
     pub pods_after: Duration,
 }
 
@@ -55,19 +55,19 @@ impl Default for Settings {
     }
 }
 
-/// A failed request to a data plane.
+/// The error of a request to a data plane.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// The data plane answered with an error, or did not answer.
     #[error("{}", explain(.0))]
     Failed(#[from] kube::Error),
-    /// The request exceeded its deadline.
+    /// The request exceeded its deadline, which the value contains.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
 }
 
 impl RequestError {
-    /// Returns whether the data plane did not answer.
+    /// Returns whether the data plane did not answer the request.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Failed(error) => connect::failure(error) == Failure::Unreachable,
@@ -75,7 +75,7 @@ impl RequestError {
         }
     }
 
-    /// Returns the HTTP status code of the answer. None: the data plane did not answer.
+    /// Returns the HTTP status code of the error; None if the data plane did not answer.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Failed(kube::Error::Api(status)) => Some(status.code),
@@ -95,13 +95,13 @@ impl RequestError {
     }
 }
 
-/// The error of a data plane that does not answer.
+/// The error if a data plane does not answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("data plane {plane} does not answer: {why}")]
 pub struct Unreachable {
-    /// The name of the data plane.
+    /// The name of the data plane that does not answer.
     pub plane: String,
-    /// The text of the error.
+    /// The text of the connection error.
     pub why: String,
 }
 
@@ -118,14 +118,14 @@ enum Reachability {
 
 /// A data plane: its client, caches, watches and limits.
 pub struct Plane {
-    /// The name of the connection, as conditions and annotations contain it.
+    /// The name of the connection, as in conditions and annotations.
     pub name: String,
     /// The client of the data plane.
     pub client: Client,
     pub settings: Settings,
-    /// Triggers passes over the RenderedReleases of this data plane.
+    /// Starts passes over the RenderedReleases of this data plane.
     pub wakes: Arc<ReconcileTriggers>,
-    /// The namespaces that are known to exist.
+    /// The namespaces that certainly exist, so no request has to check them.
     pub(super) namespaces: Mutex<HashSet<String>>,
     pub(super) causes: Causes,
     kinds: Kinds,
@@ -164,8 +164,8 @@ impl Plane {
         }
     }
 
-    /// Waits for a permit to reconcile one RenderedRelease. Fails if the data plane does not answer. The wait
-    /// does not block other data planes.
+    /// Waits until one more RenderedRelease of this data plane may be reconciled. Fails if the data plane
+    /// does not answer. Other data planes do not wait.
     pub async fn turn(&self) -> Result<Option<SemaphorePermit<'_>>, Unreachable> {
         self.reachable().await?;
         // `acquire` fails only on a closed semaphore, and this one is never closed.
@@ -175,7 +175,7 @@ impl Plane {
         Ok(turn)
     }
 
-    /// Sends a request, with the deadline of the data plane.
+    /// Sends a request to the data plane, with its deadline.
     pub async fn ask<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
@@ -191,13 +191,13 @@ impl Plane {
         }
     }
 
-    /// Returns whether the last answer of the data plane refused the credentials of the client.
+    /// Returns whether the last answer of the data plane refused the client's credentials.
     pub fn is_denied(&self) -> bool {
         self.denied.load(Ordering::Relaxed)
     }
 
-    /// Fails if the data plane does not answer. After a failure and a backoff, one RenderedRelease tests the
-    /// connection for all RenderedReleases.
+    /// Fails if the data plane does not answer. After a failure and a wait, one RenderedRelease tests the
+    /// connection for all others.
     async fn reachable(&self) -> Result<(), Unreachable> {
         if let Some(answer) = self.known_reachability() {
             return answer;
@@ -218,11 +218,12 @@ impl Plane {
         }
     }
 
-    /// Tests whether the data plane answers at all. Callers use it after a request without an answer.
+    /// Tests whether the data plane answers at all. A caller uses this test after one of its requests got no
+    /// answer.
     pub async fn suspect(&self) -> Result<(), Unreachable> {
         match self.probing.try_lock() {
             Ok(_probing) => self.probe().await,
-            // The reconcile of another RenderedRelease already tests the data plane.
+            // Another RenderedRelease already tests the data plane.
             Err(_) => {
                 let _found = self.probing.lock().await;
                 self.known_reachability().unwrap_or(Ok(()))
@@ -264,18 +265,19 @@ impl Plane {
         }
     }
 
-    /// Returns how the data plane serves a kind.
+    /// Returns how the data plane serves a kind, from the cache or by discovery.
     pub async fn kind(&self, wanted: &GroupVersionKind) -> Result<Kind, Blind> {
         let deadline = self.settings.deadline;
         let found = self.kinds.find(&self.client, wanted, deadline).await;
         if let Err(Blind::Forbidden { .. }) = &found {
-            // Every authenticated user may read discovery, so the data plane refused the credentials.
+            // Every authenticated user may read discovery, so this error means that the data plane refused
+            // the credentials.
             self.denied.store(true, Ordering::Relaxed);
         }
         found
     }
 
-    /// Returns the watch of a kind. The first call for a kind starts its watch.
+    /// Returns the watch of a kind. The first call for a kind starts the watch.
     pub fn watch(&self, kind: &Kind) -> Arc<Watch> {
         let key = (kind.resource.group.clone(), kind.resource.kind.clone());
         let mut watches = lock(&self.watches);
@@ -297,7 +299,7 @@ impl Plane {
         watch
     }
 
-    /// Removes the cached discovery of a kind, because it was wrong.
+    /// Removes a kind from the discovery cache, because the cached discovery was wrong.
     pub fn doubt(&self, kind: &Kind) {
         self.kinds.forget(&kind.resource);
     }
@@ -313,7 +315,7 @@ impl Plane {
         }
     }
 
-    /// Reads an object from the data plane, not from the watch. None: the object does not exist.
+    /// Reads an object from the data plane, not from the watch. Returns None if the object does not exist.
     pub async fn read(
         &self,
         kind: &Kind,
@@ -339,7 +341,7 @@ impl Plane {
         Ok(live)
     }
 
-    /// Applies an object, and returns the summary of the live object.
+    /// Applies an object to the data plane, and returns the summary of the live object.
     pub async fn apply(
         &self,
         kind: &Kind,
@@ -368,8 +370,9 @@ impl Plane {
         Ok(live)
     }
 
-    /// Deletes an object. The uid and the resourceVersion are preconditions: the answer is a conflict if the
-    /// object changed or was replaced. Returns whether the object is gone.
+    /// Deletes an object with uid and resourceVersion as preconditions: if the object changed or was
+    /// replaced, the error is a conflict. Returns whether the object is gone; false while a finalizer keeps
+    /// it.
     pub async fn delete(
         &self,
         kind: &Kind,
@@ -398,8 +401,8 @@ impl Plane {
         Ok(gone)
     }
 
-    /// Lists the objects of a kind whose label has the uid of a RenderedRelease, from the data plane and not
-    /// from the watch.
+    /// Lists the objects of a kind that have the label of a RenderedRelease. Asks the data plane, not the
+    /// watch.
     pub async fn list(&self, kind: &Kind, owner: &Owner) -> Result<Vec<Identity>, Blind> {
         let selector = format!("{}={}", labels::RELEASE_UID, owner.uid);
         let api = self.every::<true>(kind);
@@ -420,8 +423,8 @@ impl Plane {
         Ok(found.collect())
     }
 
-    /// Returns an identifier of the cluster that is equal for all connections to it: the uid of the namespace
-    /// kube-system. The identifier may be empty.
+    /// Returns the uid of the namespace kube-system, which is equal for all connections to the same cluster.
+    /// The text may be empty.
     pub async fn identity(&self) -> Result<&str, RequestError> {
         let identity = self.identity.get_or_try_init(|| async {
             let namespaces: Api<Namespace> = Api::all(self.client.clone());

@@ -1,8 +1,8 @@
 //! Finds and deletes the stale objects of a RenderedRelease in a data plane.
 //!
-//! An object is deleted only if the controller can read the objects of every relevant kind and the object
+//! The controller deletes an object only if it can read the objects of every relevant kind, and if the object
 //! certainly belongs to the RenderedRelease. Each deletion has the uid and the resourceVersion as
-//! preconditions. Namespaces are never deleted.
+//! preconditions. The controller never deletes a namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::engine::diff::Identity;
 /// The maximum number of attempts to delete an object that other writers keep changing.
 const ATTEMPTS: usize = 4;
 
-/// An object of a RenderedRelease in a data plane.
+/// A live object that belongs to a RenderedRelease.
 #[derive(Clone, Debug)]
 pub struct Held {
     pub kind: Kind,
@@ -28,20 +28,20 @@ pub struct Held {
     pub live: Arc<Live>,
 }
 
-/// The objects of a RenderedRelease in a data plane, as far as they can be read.
+/// The live objects of a RenderedRelease in one data plane, and the kinds that could not be read.
 #[derive(Debug, Default)]
 pub struct OwnedObjects {
     /// The objects that certainly belong to the RenderedRelease.
     pub held: Vec<Held>,
-    /// The kinds whose objects cannot be read.
+    /// The kinds whose objects the controller cannot read.
     pub blind: Vec<Blind>,
-    /// The kinds that were read.
+    /// The kinds whose objects the controller has read.
     pub kinds: Vec<Kind>,
-    /// The kinds that the data plane does not serve and that were never applied, as group and kind.
+    /// The kinds (group, kind) that the data plane does not serve and that were never applied.
     pub absent: Vec<(String, String)>,
 }
 
-/// Finds the objects of a RenderedRelease in its own kinds (`named`) and in the well-known kinds.
+/// Finds the live objects of a RenderedRelease. Searches the kinds in `named` and the well-known kinds.
 pub async fn holdings(
     plane: &Plane,
     owner: &Owner,
@@ -100,8 +100,8 @@ pub async fn holdings(
     holdings
 }
 
-/// Lists the objects of a RenderedRelease with requests to the data plane, kind by kind, because a watch may
-/// be behind. The controller deletes an object only if both the watch and this list contain it.
+/// Lists the objects of a RenderedRelease by requests to the data plane, because a watch may be behind. The
+/// controller deletes only objects that both the watch and this list contain.
 pub async fn confirm(
     plane: &Plane,
     owner: &Owner,
@@ -136,15 +136,15 @@ pub async fn confirm(
     }
 }
 
-/// Returns the stale objects: those that are not in `wanted` and are not namespaces.
+/// Returns the stale objects of `held`: those that are not in `wanted`. Leaves out namespaces.
 pub fn stale(held: Vec<Held>, wanted: &BTreeSet<Identity>) -> Vec<Held> {
     held.into_iter()
         .filter(|held| !wanted.contains(&held.identity) && !is_namespace(&held.identity))
         .collect()
 }
 
-/// Returns whether an object is a namespace. The controller never deletes one, because that would delete
-/// everything in it.
+/// Returns whether an object is a namespace. The controller never deletes a namespace, because that would
+/// delete everything in the namespace.
 pub fn is_namespace(identity: &Identity) -> bool {
     identity.group.is_empty() && identity.kind == "Namespace"
 }
@@ -152,11 +152,11 @@ pub fn is_namespace(identity: &Identity) -> bool {
 /// The result of the deletion of one object.
 pub struct Removal {
     pub held: Held,
-    /// Whether the object is gone. False: its deletion is in progress.
+    /// True if the object is gone, false if its deletion is still in progress.
     pub gone: Result<bool, RequestError>,
 }
 
-/// Deletes objects. Sends no request for objects that are already being deleted.
+/// Deletes objects. An object that is already being deleted needs no request.
 pub async fn remove(plane: &Plane, owner: &Owner, objects: Vec<Held>) -> Vec<Removal> {
     let removals = futures::stream::iter(objects).map(|held| async move {
         let gone = match held.live.deleting {
@@ -175,7 +175,7 @@ async fn remove_one(plane: &Plane, owner: &Owner, held: &Held) -> Result<bool, R
     let mut attempt = 1;
     loop {
         match plane.delete(kind, identity, &live).await {
-            // The object changed since it was read, so its owner is checked again.
+            // The object changed since the controller read it, so the owner is checked again.
             Err(error) if error.code() == Some(409) && attempt < ATTEMPTS => {}
             answer => return answer,
         }

@@ -1,5 +1,5 @@
-//! The status of a RenderedRelease after a pass: the inventory with the health of each resource, and the
-//! conditions. Pure functions.
+//! Computes the status of a RenderedRelease after a pass: the inventory with the health of each resource, and
+//! the conditions. Pure functions.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use crate::api::choreo::rendered::{Health, RenderedReleaseStatus, ResourceStatus
 use crate::api::condition::{self, Observation, Status};
 use crate::engine::diff::Identity;
 
-/// The maximum number of errors in a message.
+/// The maximum number of errors that a message names.
 const LISTED: usize = 3;
-/// The maximum length of one error text, in characters. The message of a server can be long.
+/// The maximum length of one error text, in characters. Texts of a server can be much longer.
 const CLIPPED: usize = 1_000;
 
 /// The status, the reason and the message of a condition.
 pub type Said = (Status, &'static str, String);
 
-/// Computes the status after a pass over the given generation of a RenderedRelease.
+/// Computes the status of a RenderedRelease after a pass over the given generation of its spec.
 pub fn after(
     before: &RenderedReleaseStatus,
     deployed: &Deployed,
@@ -44,9 +44,9 @@ pub fn after(
         let known = known.get(&held.identity).copied();
         leaving(held, known, now)
     });
-    // The inventory keeps a resource that the pass did not read, because its object may still exist. It drops
-    // a resource without a name or of a kind that the data plane never served, because that resource was
-    // never applied.
+    // Keeps the entry of a resource that the pass did not read, because its object may still exist. Drops the
+    // entry of a resource without a name or of a kind that the data plane never served, because that resource
+    // was never applied.
     let is_unseen = |entry: &&ResourceStatus| {
         let identity = identity(entry);
         let kind = (entry.group.clone(), entry.kind.clone());
@@ -93,7 +93,6 @@ pub fn after(
     status
 }
 
-/// Sets a condition.
 pub fn set(
     conditions: &mut Vec<Condition>,
     type_: &str,
@@ -111,7 +110,7 @@ pub fn set(
     condition::set(conditions, observation, now);
 }
 
-/// Returns whether the health of at least one resource is Progressing or Unknown.
+/// Returns whether at least one resource has the health Progressing or Unknown.
 pub fn is_moving(status: &RenderedReleaseStatus) -> bool {
     let moves =
         |entry: &ResourceStatus| matches!(entry.health, Health::Progressing | Health::Unknown);
@@ -120,7 +119,7 @@ pub fn is_moving(status: &RenderedReleaseStatus) -> bool {
 
 fn entry(found: &Found, known: Option<&ResourceStatus>, now: Timestamp) -> ResourceStatus {
     let (health, message) = match (&found.problem, &found.live) {
-        // The existing object may be healthy, but the failed apply is more important.
+        // An older object of the resource may be healthy, but the failed apply is more important to the user.
         (Some(problem), _) => (Health::Unknown, Some(format!("was not applied: {problem}"))),
         (None, Some((_, verdict))) => (verdict.health, verdict.message.clone()),
         (None, None) => (Health::Unknown, None),
@@ -183,8 +182,8 @@ fn parsed(live: &Live) -> Option<crate::api::Object> {
     serde_json::from_str(text).ok()
 }
 
-/// Returns the time at which the status of a resource was first seen: the recorded time if the status is
-/// unchanged, else the current time.
+/// Returns when the status of a resource was first seen: the time in the inventory entry `known` if the
+/// status is unchanged, else `now`. Returns None if there is no status.
 fn observed(
     status: &Option<crate::api::Object>,
     known: Option<&ResourceStatus>,
@@ -218,7 +217,8 @@ fn applied(deployed: &Deployed) -> Said {
     }
 }
 
-/// Returns why a resource is not applied yet: its old object is still being deleted. None: it is applied.
+/// Returns why a resource is not applied yet, although there was no error: its object is still being deleted.
+/// Returns None if the resource is applied.
 fn awaited(found: &Found) -> Option<String> {
     let (live, _) = found.live.as_ref()?;
     live.deleting.then(|| {
@@ -262,8 +262,8 @@ fn pruned(pruned: &Pruned, left: &[Held]) -> Said {
     }
 }
 
-/// Returns the condition Ready. It is True if all resources of this generation are healthy; stale objects do
-/// not matter.
+/// Returns the condition Ready. It is True if all resources of this generation are healthy. Stale objects do
+/// not affect this condition.
 fn ready(current: &[ResourceStatus], deployed: &Deployed) -> Said {
     if let (Status::False, reason, message) = applied(deployed) {
         return (Status::False, reason, message);
@@ -311,7 +311,7 @@ fn ready(current: &[ResourceStatus], deployed: &Deployed) -> Said {
     }
 }
 
-/// Joins the first three items, and adds the number of the others.
+/// Joins the first three errors to one text, and adds the number of the others.
 pub fn listed(items: &[String]) -> String {
     let clipped = |item: &String| item.chars().take(CLIPPED).collect::<String>();
     let shown: Vec<String> = items.iter().take(LISTED).map(clipped).collect();

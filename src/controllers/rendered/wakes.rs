@@ -1,4 +1,4 @@
-//! Triggers a pass over a RenderedRelease when one of its objects in a data plane changes.
+//! Starts a pass over a RenderedRelease when one of its objects in a data plane changes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::RenderedRelease;
 
-/// Maps the changed objects of a data plane to RenderedReleases, and triggers their reconciles.
+/// Knows the RenderedReleases of a data plane, and triggers their reconciles.
 pub struct ReconcileTriggers {
     sender: UnboundedSender<ObjectRef<RenderedRelease>>,
     known: Mutex<Known>,
@@ -16,15 +16,15 @@ pub struct ReconcileTriggers {
 
 #[derive(Default)]
 struct Known {
-    /// The RenderedReleases by uid. The labels of an object contain the uid of its RenderedRelease, but not
-    /// always its full name.
+    /// The RenderedReleases by uid. The labels of an object contain this uid, but not always the full name of
+    /// the RenderedRelease.
     releases: HashMap<String, ObjectRef<RenderedRelease>>,
-    /// The uids of the RenderedReleases whose pass could not read all kinds.
+    /// The uids of the RenderedReleases for which at least one kind could not be read in the last pass.
     troubled: HashSet<String>,
 }
 
 impl ReconcileTriggers {
-    /// Creates the map. The sender gets the RenderedReleases to reconcile.
+    /// Creates an empty map. The triggers send the RenderedReleases to reconcile to `sender`.
     pub fn new(sender: UnboundedSender<ObjectRef<RenderedRelease>>) -> Self {
         Self {
             sender,
@@ -32,7 +32,7 @@ impl ReconcileTriggers {
         }
     }
 
-    /// Adds a RenderedRelease to the map.
+    /// Adds a RenderedRelease to the map, so that changes of its objects can trigger a pass.
     pub fn remember(&self, uid: &str, release: ObjectRef<RenderedRelease>) {
         self.lock().releases.insert(uid.to_owned(), release);
     }
@@ -44,7 +44,7 @@ impl ReconcileTriggers {
         known.troubled.remove(uid);
     }
 
-    /// Records whether the last pass over a RenderedRelease could not read all kinds.
+    /// Records whether at least one kind could not be read in the last pass over a RenderedRelease.
     pub fn troubled(&self, uid: &str, is_troubled: bool) {
         let mut known = self.lock();
         match is_troubled {
@@ -61,7 +61,8 @@ impl ReconcileTriggers {
         }
     }
 
-    /// Triggers a pass over every RenderedRelease whose last pass could not read all kinds.
+    /// Triggers a pass over every RenderedRelease for which at least one kind could not be read in its last
+    /// pass.
     pub fn wake_troubled(&self) {
         let known = self.lock();
         for release in known

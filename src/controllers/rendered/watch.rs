@@ -1,8 +1,8 @@
-//! A watch of all objects of one kind in one data plane that have the label of the controller.
+//! A watch of one kind in one data plane. It contains all objects that have the label of the controller.
 //!
-//! The watch provides the objects of a RenderedRelease without a request, and triggers a pass over the
-//! RenderedRelease when they change. The watch reports when it is not in sync: then an object may exist
-//! although the watch does not show it.
+//! The controller finds the objects of a RenderedRelease in the watch without a request, and a change of them
+//! starts a pass. The watch also reports when it is not in sync, because then an object may exist that the
+//! watch does not show.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,19 +19,20 @@ use super::pause;
 use super::wakes::ReconcileTriggers;
 use crate::api::labels;
 
-/// The first and the longest backoff after a failed watch.
+/// The first and the longest wait after a failed watch.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// How long the server keeps a watch connection, in seconds. A dead connection is noticed within this time.
+/// How long the server keeps a watch connection, in seconds. So a dead connection is noticed after this time
+/// at the latest.
 const LASTS: u32 = 120;
 
-/// The state of a watch.
+/// Whether the objects of a watch are complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// The first list is not complete.
+    /// The first list of the kind is not complete.
     Listing,
-    /// The list is complete, and the watch follows the changes.
+    /// The list is complete, and the watch receives all changes.
     Current,
-    /// The kind cannot be read.
+    /// The kind cannot be read. Contains the reason.
     Blind(Blind),
 }
 
@@ -61,7 +62,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Creates a watch without objects. [`Watch::follow`] runs it.
+    /// Creates a watch without objects. The caller then runs [`Watch::follow`].
     pub fn new(kind: Kind, wakes: Arc<ReconcileTriggers>) -> Self {
         Self {
             kind,
@@ -72,8 +73,8 @@ impl Watch {
         }
     }
 
-    /// Waits until the watch has listed its kind or has failed. Returns an error if that takes longer than
-    /// `patience`, measured from the creation of the watch, so that only the first callers wait.
+    /// Waits until the watch has listed its kind or has failed. Returns an error if `patience` has passed
+    /// since the creation of the watch, so only the first callers wait.
     pub async fn settled(&self, patience: Duration) -> Result<(), Blind> {
         let mut sync = self.sync.subscribe();
         let settled = sync.wait_for(|sync| *sync != Sync::Listing);
@@ -89,12 +90,11 @@ impl Watch {
         }
     }
 
-    /// Returns the state of the watch.
     pub fn sync(&self) -> Sync {
         self.sync.borrow().clone()
     }
 
-    /// Returns an object, and the time since it was last seen.
+    /// Returns an object, and how long ago it was last seen.
     pub fn get(&self, namespace: &str, name: &str) -> Option<(Arc<Live>, Duration)> {
         let place = (namespace.to_owned(), name.to_owned());
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ impl Watch {
         Some((sighting.live.clone(), sighting.at.elapsed()))
     }
 
-    /// Returns the namespace, the name and the summary of each object whose label has the uid of a
+    /// Returns the namespace, the name and the summary of each object that has the label of a
     /// RenderedRelease.
     pub fn labelled(&self, uid: &str) -> Vec<(String, String, Arc<Live>)> {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
@@ -114,22 +114,21 @@ impl Watch {
         found.collect()
     }
 
-    /// Stores an object from the answer to a request, so that callers do not get an older state from the
-    /// watch.
+    /// Stores an object from the answer to a request, because the watch may still have an older state.
     pub fn learn(&self, namespace: &str, name: &str, live: Arc<Live>) {
         let place = (namespace.to_owned(), name.to_owned());
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.put(place, live);
     }
 
-    /// Removes a deleted object, unless another object of the same name has replaced it.
+    /// Removes an object after its deletion, unless a new object of the same name has replaced it.
     pub fn unlearn(&self, namespace: &str, name: &str, uid: &str) {
         let place = (namespace.to_owned(), name.to_owned());
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.take(&place, uid);
     }
 
-    /// Runs the watch. It never returns.
+    /// Runs the watch. This function never returns.
     pub async fn follow<const METADATA: bool>(self: Arc<Self>, api: Api<Seen<METADATA>>) {
         let selector = format!("{}={}", labels::MANAGED_BY, labels::RELEASE_CONTROLLER);
         let config = watcher::Config::default().labels(&selector).timeout(LASTS);
@@ -160,7 +159,8 @@ impl Watch {
         }
     }
 
-    /// Handles an event. Returns whether the event completed a list; the watch is then in sync.
+    /// Handles an event of the watch. Returns true if the event completes a list, because then the watch is
+    /// in sync.
     fn take_in<const METADATA: bool>(
         &self,
         event: Event<Seen<METADATA>>,
@@ -205,7 +205,7 @@ impl Watch {
         (place, Arc::new(live))
     }
 
-    /// Replaces all objects by a complete list.
+    /// Replaces all stored objects by a complete list.
     fn replace(&self, listed: HashMap<Place, Arc<Live>>) {
         let mut changed = Vec::new();
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
@@ -247,8 +247,8 @@ impl Watch {
 }
 
 impl Objects {
-    /// Stores an object, unless a newer version of it is stored. Returns the uids of the RenderedReleases for
-    /// which a relevant field changed.
+    /// Stores an object, unless a newer version of the object is stored. Returns the uids of the
+    /// RenderedReleases that need a pass, because a relevant field changed.
     fn put(&mut self, place: Place, live: Arc<Live>) -> Vec<String> {
         let at = Instant::now();
         let Some(known) = self.by_place.get_mut(&place) else {
@@ -278,7 +278,7 @@ impl Objects {
         vec![old, new]
     }
 
-    /// Removes an object, unless another one of the same name has replaced it.
+    /// Removes an object, unless a new object of the same name has replaced it.
     fn take(&mut self, place: &Place, uid: &str) -> Option<Arc<Live>> {
         if self.by_place.get(place)?.live.uid != uid {
             return None;
@@ -304,9 +304,8 @@ impl Objects {
     }
 }
 
-/// Returns whether `one` is an older version of an object than `other`, by the numbers in their
-/// resourceVersion. If a resourceVersion is not a number, returns false: the version that arrived later is
-/// the newer one.
+/// Returns whether `one` is an older version of an object than `other`. Compares the numbers in their
+/// resourceVersions. Returns false if one is not a number, so the version that arrived later then wins.
 fn is_older(one: &Live, other: &Live) -> bool {
     let number = |live: &Live| live.resource_version.parse::<u64>().ok();
     matches!((number(one), number(other)), (Some(one), Some(other)) if one < other)

@@ -1,4 +1,4 @@
-//! The backoff as a table, and a failing controller on an embedded API.
+//! Tests of the backoff as a table, and of a failing controller on an embedded API.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! Simulates volume claims, Services and autoscalers: each one gets what its spec requests.
+//! Simulates PersistentVolumeClaims, Services and autoscalers: each object gets what its spec requests.
 
 use serde_json::{Value, json};
 

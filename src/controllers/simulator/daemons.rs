@@ -7,8 +7,8 @@ use crate::api::{Object, digest};
 
 /// The number of simulated nodes.
 const NODES: i64 = 3;
-/// The condition that stores the template revision of the replicas, because a DaemonSet has no status field
-/// for it.
+/// The condition that stores the template revision of the replicas, because the status of a DaemonSet has no
+/// field for the revision.
 const REVISION: &str = "SimulatedRevision";
 
 pub(super) fn step(scene: &Scene<'_>) -> Object {

@@ -1,4 +1,4 @@
-//! Simulates Jobs: their pods succeed over some steps, or the Job fails.
+//! Simulates Jobs: their pods succeed after some steps, or the Job fails.
 
 use serde_json::{Value, json};
 

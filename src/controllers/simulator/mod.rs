@@ -1,14 +1,14 @@
-//! The simulator of an embedded data plane: it changes the status of workloads over seconds as a cluster
-//! does, although no container runs.
+//! The simulator of an embedded data plane: no container runs, but the status of workloads changes over
+//! seconds as in a real cluster.
 //!
-//! The simulator is a controller, a client of the API like the others. It writes the status and, once per
-//! object, the annotation `bowline.dev/simulated`, so that every screen can show that the object is
-//! simulated. Pure functions compute the next step of a status. The status is the only state, so another
-//! process can continue.
+//! The simulator is a controller and uses only the API. It writes the status of an object and, once, the
+//! annotation `bowline.dev/simulated`, so that every screen can show that the object is simulated. Pure
+//! functions compute the next step of a status from the status before, so another process can continue the
+//! simulation.
 //!
-//! The containers of a faulty image crash. Faulty images are listed in the settings, or in the annotation
-//! `bowline.dev/faulty-images` of a DataPlane, which users can edit at any time. `IMAGE in NAMESPACE` crashes
-//! only in that namespace, so that a release can be healthy in staging and fail in production.
+//! The containers of a faulty image crash. A user lists faulty images in the settings, or at any time in the
+//! annotation `bowline.dev/faulty-images` of a DataPlane. `IMAGE in NAMESPACE` crashes only in that
+//! namespace, so that a release can be healthy in staging and fail in production.
 
 mod claims;
 mod daemons;
@@ -51,9 +51,9 @@ use crate::connect::explain;
 /// The settings of the simulator.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The duration of a step. In one step, for example, one replica becomes ready.
+    /// The duration of one step. In one step, for example, one replica becomes ready.
     pub step: Duration,
-    /// Images that crash, in addition to those that DataPlanes list.
+    /// The images whose containers crash, in addition to the images that DataPlanes list.
     pub faulty: Vec<String>,
 }
 
@@ -66,20 +66,20 @@ impl Default for Settings {
     }
 }
 
-/// The inputs of a step.
+/// The object and the other inputs of one simulated step.
 struct Scene<'a> {
     object: &'a Value,
     status: Object,
-    /// The images that crash.
+    /// The images whose containers crash.
     faulty: &'a [String],
     /// The current time, in the format of the API.
     now: &'a str,
 }
 
-/// Computes the status after one step. The simulator writes the status if it differs.
+/// A function that returns the status after one step. The simulator writes the status if it changed.
 type Step = fn(&Scene<'_>) -> Object;
 
-/// The failed write of a status.
+/// The simulator could not write a status.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", explain(.0))]
 struct Error(#[from] kube::Error);
@@ -89,7 +89,7 @@ struct Stage {
     context: Arc<Context>,
     step: Duration,
     faulty: watch::Receiver<Vec<String>>,
-    /// The time of the next step of each object, by uid.
+    /// The time of the next step of each simulated object, by the uid of the object.
     due: Mutex<HashMap<String, Instant>>,
 }
 
@@ -128,13 +128,13 @@ pub async fn run(
     }
 }
 
-/// Keeps the list of faulty images in sync with the DataPlanes.
+/// Keeps the list of faulty images equal to the annotations of the DataPlanes.
 async fn follow_faults(context: &Context, given: Vec<String>, sender: watch::Sender<Vec<String>>) {
     let (planes, writer): (Store<DataPlane>, _) = reflector::store();
     let changes = watcher(context.all::<DataPlane>(), watcher::Config::default())
         .default_backoff()
         .reflect(writer);
-    // The stream also contains the event that ends the first list. Before that event, the store is empty.
+    // The stream also reports the end of the first list. Before that, the store is empty.
     let mut changes = std::pin::pin!(changes);
     loop {
         if let Ok(None) = changes.try_next().await {
@@ -163,7 +163,7 @@ fn listed(plane: &DataPlane) -> Vec<String> {
         .collect()
 }
 
-/// Simulates one kind.
+/// Simulates all objects of one kind.
 async fn play<K>(stage: Arc<Stage>, step: Step, mut stopped: watch::Receiver<bool>)
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -197,7 +197,7 @@ where
     .await;
 }
 
-/// Takes the next step of an object, if the step is due.
+/// Computes and writes the next step of an object, if that step is due.
 async fn go_on<K>(object: Arc<K>, stage: Arc<Stage>, step: Step) -> Result<Action, Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -241,7 +241,7 @@ where
     Ok(Action::requeue(stage.step))
 }
 
-/// Writes a status, after the annotation that marks it as simulated.
+/// Writes a status. Before the first status, writes the annotation that marks the object as simulated.
 async fn write<K>(object: &K, stage: &Stage, before: Object, next: Object) -> Result<(), Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -277,7 +277,8 @@ where
     )
 }
 
-/// Ignores the error for a deleted or replaced object, because that object needs no further step.
+/// Ignores the error of a write to a deleted or replaced object, because the simulator has nothing more to do
+/// for that object.
 fn settle<T>(answer: Result<T, kube::Error>) -> Result<(), Error> {
     match answer {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
@@ -315,7 +316,8 @@ impl Scene<'_> {
         count.unwrap_or_default()
     }
 
-    /// Returns the first faulty container of a pod, by its name and image.
+    /// Returns the name and the image of the first container of a pod that has a faulty image; None if there
+    /// is none.
     fn crash(&self, pod: Option<&Value>) -> Option<(String, String)> {
         let pod = pod?;
         let containers = ["initContainers", "containers"]
@@ -353,7 +355,7 @@ fn matches(faulty: &str, image: &str) -> bool {
     }
 }
 
-/// Sets a condition of a status. The transition time changes only if the status of the condition changes.
+/// Sets a condition of a status. The transition time changes only with the status field of the condition.
 fn condition(status: &mut Object, now: &str, type_: &str, is: &str, reason: &str, message: &str) {
     let list = status.entry("conditions").or_insert_with(|| json!([]));
     let Value::Array(list) = list else {
@@ -374,7 +376,7 @@ fn condition(status: &mut Object, now: &str, type_: &str, is: &str, reason: &str
     }
 }
 
-/// Returns the status, the reason and the message of a condition.
+/// Returns the status, the reason and the message of a condition; None if the condition is missing.
 fn said<'a>(status: &'a Object, type_: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let list = status.get("conditions")?.as_array()?;
     let found = list.iter().find(|condition| condition["type"] == *type_)?;
@@ -382,8 +384,8 @@ fn said<'a>(status: &'a Object, type_: &str) -> Option<(&'a str, &'a str, &'a st
     Some((text("status"), text("reason"), text("message")))
 }
 
-/// Sets a condition that reports crashing containers. It has the form of a Deployment's condition
-/// Progressing, and is for workloads whose kind has no conditions of its own.
+/// Sets a condition that reports crashing containers, for kinds without conditions of their own. It has the
+/// form of the condition Progressing of a Deployment.
 fn crashing(status: &mut Object, scene: &Scene<'_>, crash: Option<(String, String)>) {
     let (is, reason, message) = match crash {
         Some((container, image)) => (
@@ -396,7 +398,7 @@ fn crashing(status: &mut Object, scene: &Scene<'_>, crash: Option<(String, Strin
     condition(status, scene.now, "Progressing", is, reason, &message);
 }
 
-/// Writes a count. Zero removes the field, as the controllers of a cluster do.
+/// Writes a count. Removes the field if the count is zero, as real controllers do.
 fn put(status: &mut Object, field: &str, count: i64) {
     match count {
         0 => status.remove(field),

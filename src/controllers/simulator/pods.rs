@@ -1,4 +1,4 @@
-//! Simulates pods that a user created. Pods of a controller are not simulated.
+//! Simulates pods without an owner, which a user created. The status of other pods does not change.
 
 use serde_json::{Value, json};
 

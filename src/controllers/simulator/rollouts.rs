@@ -1,4 +1,5 @@
-//! Simulates Deployments: adds new replicas one by one, and removes an old replica when a new one is ready.
+//! Simulates Deployments: adds new replicas one by one, and removes an old replica whenever a new one is
+//! ready.
 
 use serde_json::Value;
 
@@ -105,7 +106,7 @@ fn tell(
     condition(status, scene.now, PROGRESSING, is, reason, &message);
 }
 
-/// Returns the text that conditions use for the ReplicaSet of the current template.
+/// Returns the text with which conditions name the ReplicaSet of the current template.
 fn replica_set(scene: &Scene<'_>) -> String {
     let hash = digest::of(&scene.spec("/template"));
     let hash: String = hash.chars().take(10).collect();

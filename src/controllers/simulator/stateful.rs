@@ -1,4 +1,4 @@
-//! Simulates StatefulSets: adds and replaces replicas one at a time. Replaces the last replica first.
+//! Simulates StatefulSets: adds and replaces one replica at a time, and replaces the last replica first.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The steps of the simulator for each kind. Every rollout ends.
+//! Tests the simulated steps of each kind, and that every rollout ends.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::api::choreo::rendered::Health;
 use crate::engine::health::{self, Facts};
 
-/// An object, and the steps that its status took until it no longer changed.
+/// A simulated object, and the states of its status until the status no longer changed.
 struct Played {
     object: Value,
     status: Object,
@@ -136,8 +136,8 @@ fn a_faulty_image_crashes_and_the_old_replicas_stay() {
         message.starts_with("3 of 3 ready, CrashLoopBackOff: container main, image web:v2"),
         "{message}"
     );
-    // Two repairs: the user sets the old image again, or the image is no longer faulty. Both continue the
-    // rollout.
+    // The user sets the old image again, or removes the image from the list of faulty images. Both continue
+    // the rollout.
     let mut back = Played {
         object: web.object.clone(),
         status: web.status.clone(),

@@ -1,23 +1,23 @@
-//! The errors of pipelines. While a namespace has such an error, bowline refuses its promotions.
+//! The faults of pipelines. bowline refuses promotions in a namespace with such a fault.
 
-/// The error of a pipeline whose promotion paths have a cycle.
+/// The error if the promotion paths of a pipeline have a cycle.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "the promotion paths lead in a circle through {}; remove one of the paths between them",
     .environments.join(", ")
 )]
 pub struct PipelineCycle {
-    /// The environments of the cycle, and those that come after it.
+    /// The environments of the cycle, and the environments that come after the cycle.
     pub environments: Vec<String>,
 }
 
-/// An error of the pipelines of a namespace. bowline refuses promotions until a user fixes it.
+/// A fault in the pipelines of a namespace. bowline refuses promotions there until a user fixes the fault.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PipelineFault {
-    /// The promotion paths of the only pipeline have a cycle.
+    /// The namespace has one pipeline, and its promotion paths have a cycle.
     #[error("DeploymentPipeline {pipeline}: {cycle}")]
     Cycle {
-        /// The name of the pipeline.
+        /// The name of the pipeline with the cycle.
         pipeline: String,
         cycle: PipelineCycle,
     },
@@ -28,16 +28,16 @@ pub enum PipelineFault {
         .pipelines.join(", ")
     )]
     Several {
-        /// The namespace of the pipelines.
+        /// The namespace with more than one pipeline.
         namespace: String,
-        /// The names of the pipelines.
+        /// The names of all pipelines in the namespace.
         pipelines: Vec<String>,
     },
 }
 
 impl PipelineFault {
-    /// Returns a command that helps to fix the error. The command names no pipeline to delete, because only
-    /// the user knows which one to keep.
+    /// Returns a command that helps the user to fix the fault. The command deletes nothing, because only the
+    /// user knows which pipeline to keep.
     pub fn hint(&self) -> String {
         const KIND: &str = "deploymentpipelines.openchoreo.dev";
         match self {
@@ -49,7 +49,7 @@ impl PipelineFault {
         }
     }
 
-    /// Returns the reason for the condition that reports the error.
+    /// Returns the reason for the condition that reports the fault.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Cycle { .. } => "PipelineCycle",

@@ -1,4 +1,4 @@
-//! A crash of the controller between any two writes, and the recovery by a second controller.
+//! Stops the controller between any two writes, and checks that a second controller completes the work.
 
 use kube::api::ListParams;
 
@@ -7,7 +7,7 @@ use crate::api::{AuditEntry, ComponentEnvSnapshot, Release, RenderedRelease};
 use crate::engine::audit;
 use crate::subjects::release_pin::kind::live;
 
-/// Returns the final state of all objects, without the fields that differ from run to run.
+/// Returns the final state of all objects, without the fields that differ between two test runs.
 async fn end(shop: &Shop) -> serde_json::Value {
     let pin = shop.get_pin("dev").await;
     let all = ListParams::default();
@@ -46,8 +46,8 @@ async fn end(shop: &Shop) -> serde_json::Value {
     })
 }
 
-/// Moves a ReleasePin twice. With `cut`, the first controller dies after that many writes, and a second one
-/// continues. Returns the final state and the number of writes.
+/// Changes the release of a ReleasePin twice. If `cut` is a number, the first controller dies after that many
+/// writes, and a second one continues. Returns the final state and the number of writes.
 async fn lives(cut: Option<usize>) -> (serde_json::Value, usize) {
     let shop = Shop::open().await;
     let mut writes = 0;

@@ -1,5 +1,5 @@
-//! Failures of a reconcile: the status reports them, running resources do not change, and a retry succeeds
-//! after the cause is fixed.
+//! Failures of a reconcile: the status reports the failure, running resources stay unchanged, and a retry
+//! succeeds after the cause is fixed.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -217,7 +217,7 @@ async fn the_deletion_of_the_kind_of_the_settings_changes_nothing_that_runs() {
         told.starts_with("the settings of cart in dev are not known, because the kind envsettings"),
         "{told}"
     );
-    // A move of the ReleasePin or a restart of the controller does not hide the failure.
+    // A change of the ReleasePin or a restart of the controller does not hide the failure.
     shop.pin("dev", "cart-2").await;
     shop.until_reason("dev", condition::RENDERED, condition::SETTINGS_UNKNOWN)
         .await;
@@ -368,7 +368,7 @@ async fn a_hold_counts_until_it_ends_and_stays_listed() {
     assert_eq!(pin.spec.holds.len(), 1);
     assert_eq!(pin.status.unwrap().outcomes.len(), 1, "one per generation");
 
-    // The hold has no end on a ReleasePin that a GitOps tool owns.
+    // A hold without an end, on a ReleasePin that a GitOps tool owns.
     let owned = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "shop"}}});
     let pins = shop.api::<ReleasePin>();
     let params = PatchParams::default();

@@ -1,4 +1,5 @@
-//! The missing metadata that the controller writes: claims, and audit entries of edits.
+//! The metadata that the controller adds when another tool did not write it: claims, and audit entries of
+//! edits.
 
 use kube::api::ListParams;
 

@@ -10,7 +10,7 @@ use super::*;
 use crate::api::condition;
 use crate::testing::{Requests, Shop, start};
 
-/// The shared state with running watches, for single reconciles.
+/// The ReleasePin controller without its loop: watches run, and a test starts each reconcile.
 struct Planner {
     shared: Arc<Shared>,
     requests: Requests,
@@ -30,7 +30,7 @@ impl Planner {
         }
     }
 
-    /// Reconciles a ReleasePin. Returns the result and the requests that the reconcile sent.
+    /// Reconciles a ReleasePin once. Returns the result and the requests that the reconcile sent.
     async fn reconcile(
         &self,
         shop: &Shop,
@@ -42,7 +42,7 @@ impl Planner {
         (done, self.requests.take())
     }
 
-    /// Waits until the read model fulfils a condition.
+    /// Waits until the condition is true for the read model.
     async fn world(&self, wanted: impl Fn(&World) -> bool) {
         self.shared.base.feed().when(wanted).await;
     }
@@ -54,7 +54,7 @@ impl Planner {
             .await;
     }
 
-    /// Waits until the row of a RenderedRelease fulfils a condition.
+    /// Waits until the condition is true for the row of a RenderedRelease.
     async fn row(&self, name: &str, wanted: impl Fn(&Row) -> bool) {
         let key = Key::new("default", name);
         // The table sends no events to the test, so the test polls it.

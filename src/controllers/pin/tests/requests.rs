@@ -1,4 +1,4 @@
-//! The requests that a reconcile sends.
+//! Tests which requests one reconcile of a ReleasePin sends.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The status of a ReleasePin by the result of a reconcile, as a table.
+//! Tests of the status of a ReleasePin after each result of a reconcile, as a table.
 
 use jiff::Timestamp;
 
@@ -39,7 +39,8 @@ fn done(report: Option<Report>) -> Result<Done, Trouble> {
     })
 }
 
-/// Returns the conditions in the order of the steps: `T`, `F` or `U` (True, False, Unknown) with the reason.
+/// Returns the conditions in the order of the steps, each as `T`, `F` or `U` (True, False, Unknown) and the
+/// reason.
 fn said(status: &ReleasePinStatus) -> Vec<String> {
     let types = [
         condition::RESOLVED,

@@ -1,4 +1,4 @@
-//! The deletion of a RenderedRelease.
+//! Tests of the deletion of a RenderedRelease, and of the cleanup of its objects.
 
 use http::Method;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -29,7 +29,7 @@ async fn everything_goes_and_then_the_release() {
     ];
     stage.release("web-dev", "dev", &objects).await;
     stage.until_ready("web-dev").await;
-    // An object with a foreign finalizer delays the cleanup, and the condition names the object.
+    // A foreign finalizer keeps an object. The cleanup waits, and the condition names the object.
     finalizers(&stage.own, &objects[1], json!(["shop.example/wait"])).await;
     stage.delete("web-dev").await;
     let release = stage
@@ -52,7 +52,7 @@ async fn everything_goes_and_then_the_release() {
 }
 
 /// The Environment and the DataPlane are deleted with their namespace, in any order. The controller still
-/// finds the data plane of the RenderedRelease.
+/// finds the data plane, because the RenderedRelease stores its name.
 #[tokio::test]
 async fn the_end_does_not_need_the_environment() {
     let stage = Stage::new().await;
@@ -131,7 +131,8 @@ async fn a_release_that_had_nothing_ends_at_once() {
     stage.until_gone("web-dev").await;
 }
 
-/// A RenderedRelease that takes over the objects of a deleted RenderedRelease of the same name.
+/// A RenderedRelease takes over an object that is still being deleted for a deleted RenderedRelease of the
+/// same name.
 #[tokio::test]
 async fn an_object_that_is_being_deleted_is_not_applied_and_the_end_waits_for_it() {
     let stage = Stage::new().await;

@@ -1,4 +1,4 @@
-//! The deletion of a whole kind or namespace deletes nothing in a data plane.
+//! Tests that the deletion of a whole kind or namespace deletes nothing in a data plane.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::api::choreo::rendered::RenderedRelease;
 use crate::api::{ReleasePin, condition, labels};
 use crate::rendered::deletion_guard;
 
-/// Waits until the controller reports that it does not clean up a RenderedRelease, and returns the reason.
+/// Waits until the controller reports that it does not clean up a RenderedRelease. Returns the reported
+/// reason.
 async fn stopped(releases: Api<RenderedRelease>) -> String {
     let is_stopped = |release: &RenderedRelease| {
         said(release, condition::FINALIZING)
@@ -26,7 +27,7 @@ async fn stopped(releases: Api<RenderedRelease>) -> String {
     said(&release, condition::FINALIZING).unwrap().2
 }
 
-/// Requests the cleanup of a RenderedRelease, and waits until a ConfigMap is gone.
+/// Requests the cleanup of a RenderedRelease, and waits until its ConfigMap is gone.
 async fn cleans_up(releases: Api<RenderedRelease>, name: &str, maps: Api<ConfigMap>) {
     let params = PatchParams::default();
     let release = releases.get(name).await.unwrap();

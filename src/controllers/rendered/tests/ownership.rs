@@ -1,4 +1,4 @@
-//! How the controller finds the owner of an object.
+//! Tests how the controller finds the owner of a live object.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn owner() -> Owner {
     }
 }
 
-/// Returns an object with the labels of a RenderedRelease and the given managed fields.
+/// Returns a live object with the owner labels of a RenderedRelease and with these managed fields.
 fn object(uid: &str, name: &str, managers: Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",

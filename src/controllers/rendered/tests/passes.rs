@@ -1,5 +1,5 @@
-//! Passes over RenderedReleases: which requests they send, which drift they repair, which objects they
-//! refuse.
+//! Tests of passes over RenderedReleases: the requests of a pass, the drift that it repairs, and the objects
+//! that it refuses to change.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::stage::*;
 use crate::api::choreo::rendered::Health;
 use crate::api::{condition, labels};
 
-/// Changes an object as another user, by a plain update.
+/// Changes a live object as another user, by an update instead of an apply.
 async fn tamper(plane: &Plane, object: &Value, patch: Value) {
     let name = object["metadata"]["name"].as_str().unwrap();
     let api: Api<DynamicObject> = api(&plane.admin(), object);
@@ -64,7 +64,8 @@ async fn a_second_pass_over_what_has_not_changed_sends_nothing() {
     assert_eq!(again.metadata.generation, ready.metadata.generation);
 }
 
-/// Times in managed fields are whole seconds, so two applies within one second have the same time.
+/// Two applies within one second have the same time in the managed fields, because these times are whole
+/// seconds. The controller still notices that it applied other content.
 #[tokio::test]
 async fn what_was_applied_and_not_written_down_is_put_right_within_the_same_second() {
     let mut stage = Stage::new().await;
@@ -94,7 +95,7 @@ async fn what_was_applied_and_not_written_down_is_put_right_within_the_same_seco
     assert_eq!(found["data"]["value"], "1");
 }
 
-/// Triggers a pass over a RenderedRelease without changing its spec.
+/// Triggers a pass over a RenderedRelease. Does not change the spec.
 async fn nudge(stage: &Stage, name: &str) {
     let patch =
         json!({"metadata": {"finalizers": [labels::DATAPLANE_CLEANUP, "shop.example/other"]}});

@@ -1,4 +1,4 @@
-//! Data planes do not delay or change each other.
+//! Tests that data planes do not delay or change each other.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn one_controller_serves_every_data_plane() {
 }
 
 /// One data plane hangs while it has more RenderedReleases than its limit. The RenderedReleases of the other
-/// data plane stay fast, and the first data plane recovers by itself.
+/// data plane stay fast. The first data plane recovers without help.
 #[tokio::test]
 async fn a_data_plane_that_does_not_answer_holds_up_nobody_else() {
     for silent in [Fate::Hang, Fate::Unreachable] {
@@ -91,7 +91,7 @@ async fn a_data_plane_that_does_not_answer_holds_up_nobody_else() {
     }
 }
 
-/// An object with a finalizer that no controller removes delays only its own RenderedRelease.
+/// No controller removes the finalizer of an object. This delays only the RenderedRelease of the object.
 #[tokio::test]
 async fn a_stuck_finalizer_holds_up_nobody_else() {
     let stage = Stage::new().await;
@@ -180,8 +180,8 @@ async fn an_environment_that_moves_takes_its_resources_along() {
     );
 }
 
-/// Two connections with different names lead to one cluster. A cleanup through the old name would delete the
-/// objects that were just applied.
+/// Two connections with different names lead to one cluster. A cleanup through the old name must delete
+/// nothing, because the objects belong to the new name too.
 #[tokio::test]
 async fn a_data_plane_that_is_reached_in_another_way_loses_nothing() {
     let mut stage = Stage::new().await;
@@ -209,7 +209,7 @@ async fn a_data_plane_that_is_reached_in_another_way_loses_nothing() {
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
 }
 
-/// Without the simulator, the pods give the reason why a workload is not ready.
+/// Without the simulator, the controller reads the pods to find why a workload is not ready.
 #[tokio::test]
 async fn pods_say_why_a_workload_is_not_ready() {
     let mut stage = Stage::new().await;

@@ -1,4 +1,4 @@
-//! The objects that a pass deletes, and the objects that it must never delete.
+//! Tests which objects a pass deletes, and which objects it must never delete.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -84,7 +84,7 @@ async fn what_is_no_longer_wanted_goes() {
     assert!(get(&admin, &gone).await.is_none());
 }
 
-/// A resource changes its kind or its namespace under the same id: the controller deletes the old object
+/// If a resource gets another kind or namespace under the same id, the controller deletes the old object
 /// once.
 #[tokio::test]
 async fn what_moves_leaves_nothing_behind() {
@@ -162,8 +162,8 @@ async fn a_namespace_that_a_release_brought_is_not_taken_away() {
 }
 
 /// One kind is forbidden, does not answer, or is missing in the API or in discovery. Then the controller
-/// deletes no object of any kind, applies the desired resources, and names the reason in a condition. Later
-/// the kind can be read again.
+/// applies the resources but deletes no object of any kind, and a condition names the reason. Later the
+/// controller can read the kind, and deletes the stale objects.
 #[tokio::test]
 async fn nothing_is_deleted_while_one_kind_cannot_be_seen() {
     let is_list = |method: &Method, path: &str| method == Method::GET && path.ends_with("/secrets");
@@ -279,7 +279,7 @@ async fn nothing_is_deleted_while_one_kind_cannot_be_seen() {
     }
 }
 
-/// A misspelt kind was never applied, so it cannot have stale objects.
+/// A misspelt kind was never applied, so the data plane has no stale objects of it.
 #[tokio::test]
 async fn a_kind_that_was_never_served_does_not_stay_in_the_inventory() {
     let stage = Stage::new().await;
@@ -312,7 +312,8 @@ async fn a_kind_that_was_never_served_does_not_stay_in_the_inventory() {
     assert!(get(&stage.own.admin(), &map).await.is_none());
 }
 
-/// An applied object may still exist while the data plane does not serve its kind.
+/// The data plane stops serving a kind. An applied object of the kind may still exist, so the inventory keeps
+/// its entry.
 #[tokio::test]
 async fn a_kind_that_is_served_no_more_stays_in_the_inventory() {
     let stage = Stage::new().await;
@@ -382,7 +383,8 @@ async fn nothing_is_deleted_before_everything_is_applied() {
     assert!(get(&admin, &old).await.is_none());
 }
 
-/// A hundred objects of other owners have the labels of this RenderedRelease, in every variant.
+/// A hundred objects of other owners carry forged labels of this RenderedRelease, in many variants. The
+/// controller deletes none of them.
 #[tokio::test]
 async fn forged_labels_make_nothing_ours() {
     let stage = Stage::new().await;
@@ -476,8 +478,8 @@ async fn forged_labels_make_nothing_ours() {
     }
 }
 
-/// Between the read and the deletion, an object of the RenderedRelease is deleted, and another user creates
-/// it again.
+/// After the controller read a stale object, another user deletes the object and creates one with the same
+/// name. The controller keeps the new object.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_became_another_is_left_alone() {
     let stage = Stage::new().await;
@@ -521,8 +523,8 @@ async fn an_object_that_became_another_is_left_alone() {
     assert_eq!(get(&admin, &gone).await.unwrap()["data"]["value"], "theirs");
 }
 
-/// The status of a Deployment changes during its deletion. It still belongs to the RenderedRelease, and is
-/// deleted.
+/// The status of a stale Deployment changes during its deletion. The Deployment still belongs to the
+/// RenderedRelease, so the controller deletes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_changes_all_the_time_can_be_deleted() {
     let stage = Stage::new().await;
@@ -561,8 +563,8 @@ async fn an_object_that_changes_all_the_time_can_be_deleted() {
     assert!(get(&admin, &gone).await.is_none());
 }
 
-/// A custom kind is not in the list of well-known kinds. The controller finds an applied object of the kind
-/// again even if it died before it wrote the inventory.
+/// The list of well-known kinds does not contain a custom kind. Still, the controller finds an applied object
+/// of such a kind, even after a crash before it wrote the status.
 #[tokio::test]
 async fn a_custom_kind_is_written_down_before_it_is_applied() {
     let stage = Stage::new().await;

@@ -1,5 +1,5 @@
-//! The test environment of the RenderedRelease controller: embedded stores, each behind a gate. A gate can
-//! refuse, delay and count requests.
+//! The test environment of the RenderedRelease controller: embedded stores as control plane and data planes.
+//! A gate before each store can refuse, delay and count requests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,30 +28,30 @@ use crate::rendered::{DataPlaneOptions, Settings, run};
 use crate::resolve::git::{self, Git};
 use crate::{Context, metrics::Metrics, simulator};
 
-/// The time limit of a wait; a test that waits longer has failed.
+/// The longest wait for an event; after it, the test fails.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// The answer of a gate to a request.
+/// What a gate does with a request.
 #[derive(Clone, Debug)]
 pub enum Fate {
     Pass,
-    /// Answers with this status code.
+    /// Answers the request with this HTTP status code.
     Refuse(u16),
-    /// Never answers.
+    /// Never answers the request.
     Hang,
-    /// Refuses the connection.
+    /// Refuses the connection of the client.
     Unreachable,
-    /// Passes the request on, and removes this kind from the answer.
+    /// Passes the request on, and removes this kind from the discovery answer.
     Without(&'static str),
 }
 
 type Rule = Arc<dyn Fn(&Method, &str) -> Fate + Send + Sync>;
 
-/// A store behind a gate.
+/// An embedded store behind a gate.
 #[derive(Clone)]
 pub struct Plane {
     pub store: Embedded,
-    /// How long a client waits for an answer.
+    /// How long the client waits for an answer of the store.
     pub answer: Duration,
     rule: watch::Sender<Rule>,
     asked: Arc<Mutex<Vec<String>>>,
@@ -91,7 +91,8 @@ impl Plane {
         connect::guard(service, "default", None, deadlines)
     }
 
-    /// Sets the rule for the next requests. A running watch ends when a rule no longer passes it.
+    /// Sets the rule that decides what the gate does with the next requests. Ends a running watch that the
+    /// new rule does not pass.
     pub fn rule(&self, rule: impl Fn(&Method, &str) -> Fate + Send + Sync + 'static) {
         self.rule.send_replace(Arc::new(rule));
     }
@@ -140,7 +141,7 @@ impl Plane {
         }
     }
 
-    /// Returns the requests since the last call, without watches.
+    /// Returns the requests since the last call, but no watch requests.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
@@ -178,7 +179,7 @@ async fn without(answer: Response<Body>, kind: &str) -> Response<Answer> {
     Response::from_parts(parts, whole(value.to_string().into_bytes()))
 }
 
-/// A control plane that is also a data plane, and further data planes.
+/// An embedded control plane that is also a data plane, and further data planes.
 pub struct Stage {
     pub own: Plane,
     pub others: BTreeMap<String, Plane>,
@@ -232,7 +233,7 @@ impl Stage {
         stage
     }
 
-    /// Adds a data plane that a kubeconfig context reaches.
+    /// Adds a data plane, which the controller reaches through a kubeconfig context.
     pub async fn plane(&mut self, name: &str) -> Plane {
         let plane = Plane::new().await;
         self.others.insert(name.to_owned(), plane.clone());
@@ -263,7 +264,7 @@ impl Stage {
         Running { task, stop }
     }
 
-    /// Creates an environment and its data plane.
+    /// Creates an Environment and its DataPlane object.
     pub async fn environment(&self, name: &str, reach: Value, namespace: &str) {
         self.put(json!({
             "apiVersion": "openchoreo.dev/v1alpha1", "kind": "DataPlane",
@@ -278,12 +279,12 @@ impl Stage {
         .await;
     }
 
-    /// Applies an object to the control plane as another user.
+    /// Applies an object to the control plane as another user would do.
     pub async fn put(&self, object: Value) -> DynamicObject {
         put(&self.own.admin(), object).await
     }
 
-    /// Writes a RenderedRelease of an environment.
+    /// Creates or changes a RenderedRelease of an environment.
     pub async fn release(
         &self,
         name: &str,
@@ -328,7 +329,7 @@ impl Stage {
         self.releases().delete(name, &params).await.unwrap();
     }
 
-    /// Waits until a RenderedRelease fulfils a condition.
+    /// Waits until `wanted` is true for a RenderedRelease.
     pub async fn until(
         &self,
         name: &str,
@@ -363,7 +364,7 @@ impl Stage {
         .await
     }
 
-    /// Waits until a condition of a RenderedRelease has a reason, for its current generation.
+    /// Waits until a condition of a RenderedRelease has this reason for the current generation.
     pub async fn until_reason(&self, name: &str, type_: &str, reason: &str) -> RenderedRelease {
         self.until(name, |release| {
             said(release, type_).is_some_and(|(generation, known, _)| {
@@ -406,7 +407,7 @@ pub fn said(release: &RenderedRelease, type_: &str) -> Option<(Option<i64>, Stri
     Some((found.observed_generation, reason, message))
 }
 
-/// Waits until an object of a kind fulfils a condition. Returns an error after a minute.
+/// Waits until `wanted` is true for an object of a kind. Returns an error after a minute.
 pub async fn until<K>(api: Api<K>, wanted: impl Fn(&K) -> bool) -> Result<K, ()>
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
@@ -429,7 +430,7 @@ where
         .ok_or(())
 }
 
-/// Returns the API of the kind and the namespace of an object.
+/// Returns an API client for the kind and the namespace of an object.
 pub fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
     let text = |at: &str| {
         object
@@ -451,7 +452,7 @@ pub fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
     }
 }
 
-/// Applies an object as another user.
+/// Applies an object as another user would do.
 pub async fn put(client: &Client, object: Value) -> DynamicObject {
     let name = object["metadata"]["name"].as_str().unwrap().to_owned();
     let params = PatchParams::apply("somebody").force();
@@ -501,7 +502,7 @@ pub fn deployment(namespace: &str, name: &str, replicas: u32, image: &str) -> Va
     })
 }
 
-/// Returns the inventory entry of an object.
+/// Returns the inventory entry of the object with this kind and name.
 pub fn entry<'a>(
     release: &'a RenderedRelease,
     kind: &str,
@@ -513,7 +514,7 @@ pub fn entry<'a>(
         .find(|entry| entry.kind == kind && entry.name == name)
 }
 
-/// Returns the CRD of a custom kind.
+/// Returns the CRD of a custom kind, for tests with an uncommon kind.
 pub fn queues() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -1,4 +1,4 @@
-//! The status of a RenderedRelease by the results of a pass.
+//! Tests of the status of a RenderedRelease after each result of a pass.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
