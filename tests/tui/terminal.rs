@@ -106,9 +106,10 @@ pub fn sleeps_and_wakes() {
     let home = tempfile::tempdir().unwrap();
     let program = std::env::current_exe().unwrap();
     for how in ["key", "signal"] {
-        // The script runs in a shell with job control.
+        // The script runs in a shell with job control. On a busy machine the shell also gets the terminal's answer about
+        // its background, which ends in a backslash: without -r, the shell would wait for another line.
         let script = format!(
-            "{} --play answers; echo asleep; read line; fg; echo ended $?",
+            "{} --play answers; echo asleep; read -r line; fg; echo ended $?",
             program.display()
         );
         let arguments = ["-mc".to_owned(), script];
