@@ -1,11 +1,11 @@
-//! Measures the controllers on many ReleasePins against a real kube-apiserver, and compares them with a bare
-//! client that sends only the same writes. `cargo bench --bench controllers` prints the ratio. Numbers of two
-//! runs or two machines cannot be compared.
+//! Measures the controllers on many ReleasePins against a real kube-apiserver. Compares them with a bare
+//! client that only sends the same writes. `cargo bench --bench controllers` prints the ratio of the two
+//! times, because numbers of two runs or two machines cannot be compared.
 //!
-//! First the controllers reconcile one set of objects, and the benchmark records their writes: claims,
-//! snapshots, RenderedReleases, applies to the data plane, statuses. Then, in each round, the controllers
-//! reconcile a new set, and the bare client sends the same writes for another set, with the uids and versions
-//! of that set. etcd waits for the disk. `BOWLINE_BENCH_PINS` sets the number of ReleasePins.
+//! First the controllers reconcile one set of objects, and the benchmark records all writes of the
+//! controllers. Then, in each round, the controllers reconcile a new set of objects. The bare client sends
+//! the recorded writes for another new set, with the uids and versions of that set. etcd waits for the disk
+//! on every write. `BOWLINE_BENCH_PINS` sets the number of ReleasePins.
 
 // Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -30,8 +30,8 @@ use replay::{Recorder, Script};
 use world::World;
 
 const ROUNDS: usize = 3;
-/// The number of ReleasePins that the bare client writes at the same time, by round. The fastest round
-/// counts.
+/// How many ReleasePins the bare client writes at the same time, in each round. The result is its fastest
+/// round.
 const AT_ONCE: [usize; ROUNDS] = [16, 32, 64];
 
 fn main() {
@@ -88,7 +88,7 @@ async fn measure(pins: usize) {
     );
 }
 
-/// Runs the controllers until every ReleasePin of the world is ready, and returns the duration.
+/// Runs the controllers until every ReleasePin of `world` is ready. Returns how long this took.
 async fn reconcile(client: &Client, world: &World) -> Duration {
     let folder = tempfile::tempdir().unwrap();
     let begun = Instant::now();

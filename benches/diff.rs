@@ -1,8 +1,8 @@
 //! Compares the speed of bowline's diff with `git diff --no-index --histogram` and GNU `diff` in the same
 //! run.
 //!
-//! The programs are started and read two files, as people use them, while bowline compares values in memory.
-//! Only the ratios matter: numbers of two runs or two machines cannot be compared.
+//! git and diff start as programs and read two files, as people use them, but bowline compares values in
+//! memory. Only the ratios matter, because numbers of two runs or two machines cannot be compared.
 
 // Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -15,8 +15,8 @@ use std::time::Instant;
 use bowline::engine::diff::{Options, diff, lines};
 use serde_json::{Value, json};
 
-/// The goal: the diff may take at most this part of git's time, for inputs of up to `GOAL_BYTES` with few
-/// changed lines.
+/// The goal: bowline's diff takes at most this part of git's time. It applies to inputs of up to `GOAL_BYTES`
+/// with few changed lines.
 const GOAL_PART: f64 = 0.2;
 const GOAL_BYTES: usize = 200_000;
 
@@ -48,7 +48,7 @@ fn main() {
     }
 }
 
-/// Checks and measures one case. Returns the missed goals.
+/// Checks and measures one case. Returns a message for each missed goal.
 fn run(case: &str, before: &[Value], after: &[Value], rounds: usize, is_goal: bool) -> Vec<String> {
     let (old, new) = (text(before), text(after));
     let options = Options::default();
@@ -104,7 +104,7 @@ fn run(case: &str, before: &[Value], after: &[Value], rounds: usize, is_goal: bo
     missed
 }
 
-/// Measures a program on the two files. Returns its time and the number of changed lines that it prints.
+/// Measures a diff program on the two files. Returns its time and the number of changed lines that it prints.
 fn program(folder: &Path, name: &str, arguments: &[&str], rounds: usize) -> (f64, usize) {
     let run = || {
         let mut command = Command::new(name);
@@ -129,7 +129,7 @@ fn program(folder: &Path, name: &str, arguments: &[&str], rounds: usize) -> (f64
     (seconds, count)
 }
 
-/// Returns Deployments and ConfigMaps whose YAML has about this many bytes.
+/// Returns Deployments and ConfigMaps. Their YAML has about `bytes` bytes in total.
 fn objects(bytes: usize) -> Vec<Value> {
     let mut objects = Vec::new();
     let mut size = 0;
@@ -187,7 +187,7 @@ fn config_map(number: usize) -> Value {
     })
 }
 
-/// Returns the objects with about this percentage of their values and lines changed.
+/// Returns a copy of the objects in which about `percent` percent of the values and lines are changed.
 fn changed(objects: &[Value], percent: u64) -> Vec<Value> {
     let mut seed = 7;
     let mut objects = objects.to_vec();
@@ -230,7 +230,7 @@ fn change(value: &mut Value, percent: u64, seed: &mut u64) {
     }
 }
 
-/// Returns the objects in another order, and with their environment variables in another order.
+/// Returns a copy of the objects in another order. Their environment variables are in another order too.
 fn reordered(objects: &[Value]) -> Vec<Value> {
     let mut objects = objects.to_vec();
     for object in &mut objects {

@@ -1,9 +1,9 @@
 //! Compares the speed of the embedded API with a real kube-apiserver: the same calls through the same client,
-//! in one run. `cargo bench` prints the ratios at its end. Numbers of two runs or two machines cannot be
+//! in one run. `cargo bench` prints ratios at the end, because numbers of two runs or two machines cannot be
 //! compared.
 //!
-//! Both servers are durable: SQLite and etcd wait for the disk on every write. If the programs of a real
-//! cluster are missing, the benchmark measures only the embedded API.
+//! Both servers wait for the disk on every write, SQLite as well as etcd. If the programs of a real cluster
+//! are missing, the benchmark measures only the embedded API.
 
 // Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -27,8 +27,8 @@ const LISTED: usize = 10_000;
 const WATCHERS: usize = 20;
 const LARGE: usize = 10_000;
 const LARGE_BYTES: usize = 100_000;
-/// The environment variable that tells a child process to measure its memory. Its value is the file of the
-/// store.
+/// The environment variable that makes a child process measure its memory. The value is the path of the store
+/// file.
 const MEMORY: &str = "BOWLINE_BENCH_MEMORY";
 
 fn main() {
@@ -73,7 +73,7 @@ fn main() {
     print_memory();
 }
 
-/// The measured times, by measurement and target.
+/// The measured times of each measurement on each of the two servers.
 #[derive(Default)]
 struct Times(BTreeMap<(&'static str, &'static str), Vec<f64>>);
 
@@ -217,7 +217,7 @@ async fn fill(client: &Client) {
         .await;
 }
 
-/// Stores and lists large objects in this process, and prints its memory.
+/// Stores and lists large objects in this process, and prints the memory of this process.
 async fn remember(file: &std::path::Path) {
     let embedded = Embedded::open(file, "ana", bowline::api::store_setup())
         .await

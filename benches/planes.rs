@@ -1,11 +1,11 @@
-//! Measures how fast the controller reconciles the RenderedReleases of a healthy data plane while another
-//! data plane does not answer, or while other resources cannot be deleted. `cargo bench --bench planes`
-//! prints the 99th percentiles as ratios to those without a fault in the same run.
+//! Measures whether a fault in one data plane delays the RenderedReleases of a healthy data plane. The
+//! faults: the other data plane does not answer, or other resources cannot be deleted. `cargo bench --bench
+//! planes` prints the 99th percentiles as ratios to a run without faults.
 //!
-//! The benchmark uses a real kube-apiserver. The healthy data plane is the cluster itself; the other data
+//! The benchmark uses a real kube-apiserver. The healthy data plane is the cluster itself. The other data
 //! plane is the same cluster behind a proxy that can stop answering. The measured time is from the write of a
-//! RenderedRelease to the status Ready. The rounds alternate, so that other load on the machine affects all
-//! of them.
+//! RenderedRelease to its status Ready. The rounds with and without faults alternate, so that other load on
+//! the machine affects both.
 
 // Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -37,16 +37,18 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 const NAMESPACE: &str = "planes";
-/// The number of measured RenderedReleases, on the healthy data plane.
+/// The number of measured RenderedReleases. They are on the healthy data plane.
 const MEASURED: usize = 40;
-/// The number of changes of each measured RenderedRelease in a round.
+/// How often a round changes each measured RenderedRelease.
 const CHANGES: usize = 10;
-/// The number of changes at the same time.
+/// How many RenderedReleases are changed at the same time.
 const AT_ONCE: usize = 4;
-/// The number of RenderedReleases on the silent data plane, and of RenderedReleases that cannot be deleted.
+/// The number of RenderedReleases on the silent data plane. The same number of other RenderedReleases cannot
+/// be deleted.
 const BAD: usize = 100;
 const ROUNDS: usize = 3;
-/// The time limit of a request to a data plane. It is short, so that many requests fail within a round.
+/// The time limit of a request to a data plane. The limit is short, so that many requests fail within a
+/// round.
 const DEADLINE: Duration = Duration::from_millis(500);
 
 fn main() {
@@ -117,7 +119,8 @@ fn told(what: &str, times: &mut [Duration]) -> f64 {
 struct Bench {
     client: Client,
     silent: Arc<AtomicBool>,
-    /// The newest ready generation of each RenderedRelease.
+    /// The generation in which each RenderedRelease is ready, by the name of the RenderedRelease. Contains
+    /// only those that are ready.
     ready: watch::Receiver<HashMap<String, i64>>,
     following: tokio::task::JoinHandle<()>,
 }
@@ -152,7 +155,7 @@ impl Bench {
         }
     }
 
-    /// Runs the controller until the returned sender is dropped.
+    /// Starts the controller. It runs until the returned sender is dropped.
     fn run(&self) -> tokio::sync::oneshot::Sender<()> {
         let (inner, silent) = (self.client.clone(), self.silent.clone());
         let gate = tower::service_fn(move |request: Request<Body>| {
@@ -210,7 +213,7 @@ impl Bench {
         ready.wait_for(is_ready).await.unwrap();
     }
 
-    /// Changes every measured RenderedRelease several times, and returns the time of each change.
+    /// Changes every measured RenderedRelease several times. Returns how long each change took until Ready.
     async fn round(&self, round: usize) -> Vec<Duration> {
         let changes = futures::stream::iter(0..MEASURED * CHANGES).map(|number| async move {
             let name = format!("web-{}", number % MEASURED);
@@ -232,7 +235,7 @@ impl Bench {
         changed.await;
     }
 
-    /// Waits until all RenderedReleases are ready.
+    /// Waits until all RenderedReleases are ready in their newest generation.
     async fn settled(&self) {
         let releases: Api<RenderedRelease> = Api::namespaced(self.client.clone(), NAMESPACE);
         for release in releases.list(&Default::default()).await.unwrap() {
@@ -241,7 +244,8 @@ impl Bench {
         }
     }
 
-    /// Creates RenderedReleases, and deletes them while a finalizer keeps their resources.
+    /// Creates RenderedReleases and deletes them. Their cleanup cannot end, because a finalizer keeps their
+    /// resources.
     async fn stick(&self, round: usize) {
         let releases: Api<RenderedRelease> = Api::namespaced(self.client.clone(), NAMESPACE);
         for number in 0..BAD {
@@ -273,7 +277,8 @@ impl Bench {
         }
     }
 
-    /// Sets the finalizers of the first resource of a RenderedRelease.
+    /// Sets the finalizers of the first resource of a RenderedRelease, so that the resource cannot be
+    /// deleted.
     async fn keep(&self, name: &str, finalizers: Value) {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), "planes-near");
         let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
@@ -284,7 +289,7 @@ impl Bench {
     }
 }
 
-/// Records the ready generation of a RenderedRelease.
+/// Stores the generation in which a RenderedRelease is ready. Removes the RenderedRelease if it is not ready.
 fn note(ready: &mut HashMap<String, i64>, release: &RenderedRelease) {
     let status = release.status.clone().unwrap_or_default();
     let mut conditions = status.conditions.iter();

@@ -1,10 +1,10 @@
-//! Compares the speed of rendering with `helm template` and `kustomize build` in the same run. The input is
-//! checkout-service of deploy/examples in production-eu, as definitions, as a chart and as a kustomization.
-//! Before the measurement, the benchmark checks that all three give the same manifests. Numbers of two runs
-//! or two machines cannot be compared.
+//! Compares the speed of rendering with `helm template` and `kustomize build` in the same run. All three
+//! render checkout-service of deploy/examples for production-eu, and the benchmark first checks that they
+//! give the same manifests. Numbers of two runs or two machines cannot be compared.
 //!
-//! helm and kustomize have to be started, so bowline is measured as a program too, and also as the function
-//! call that its controllers use. The benchmark skips a program that is not installed.
+//! The controllers render by a function call, but helm and kustomize are programs that have to start. So the
+//! benchmark measures bowline both as a program and as a function call. It skips a program that is not
+//! installed.
 
 // Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -32,8 +32,8 @@ use serde_json::Value;
 const COMPONENT: &str = "checkout-service";
 const ENVIRONMENT: &str = "production-eu";
 const NAMESPACE: &str = "shop-production-eu";
-/// The goals: the maximum milliseconds of one rendering, and how many times faster than the other programs it
-/// must be.
+/// The goals: the longest time of one rendering in milliseconds, and how many times faster than the other
+/// programs bowline must be.
 const GOAL_MS: f64 = 2.0;
 const GOAL_TIMES: f64 = 10.0;
 
@@ -67,8 +67,8 @@ fn main() {
     );
 }
 
-/// Measures the function call, with and without the cache of compiled expressions. Returns the seconds per
-/// call with the cache.
+/// Measures the rendering as a function call, with and without the cache of compiled expressions. Returns the
+/// seconds per call with the cache.
 fn print_calls(shop: &Shop, library: &Library, rounds: usize) -> f64 {
     let definitions = shop.definitions(COMPONENT);
     let first = median(rounds.div_ceil(10), || {
@@ -94,7 +94,7 @@ fn print_calls(shop: &Shop, library: &Library, rounds: usize) -> f64 {
     again
 }
 
-/// Measures each program as people use it: started once per component.
+/// Measures each program as people use it: one start per component.
 fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: usize) {
     let chart = root.join("benches/assets/chart");
     let mut programs: Vec<(&str, Result<PathBuf, String>, Vec<String>)> = Vec::new();
@@ -185,7 +185,7 @@ fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: 
     }
 }
 
-/// Measures the rendering of more and more components, each with its own parameters.
+/// Measures the rendering of growing numbers of components. Each component has its own parameters.
 fn print_growth(shop: &Shop, library: &Library, counts: &[usize]) {
     let mut definitions = shop.definitions(COMPONENT);
     let mut fewest = None;
@@ -244,7 +244,7 @@ fn keyed(object: Value) -> ([String; 3], Value) {
     (key, object)
 }
 
-/// Returns the first difference between two sets of manifests. None: they are equal.
+/// Returns the first difference between two sets of manifests; None if they are equal.
 fn difference(ours: &Manifests, theirs: &Manifests) -> Option<String> {
     let keys = ours.keys().chain(theirs.keys());
     keys.into_iter().find_map(|key| {

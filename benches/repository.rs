@@ -1,9 +1,9 @@
-//! Measures the opening of a repository of 20,000 objects, and garbage collection in a repository of 5,000
-//! releases.
+//! Measures bowline on large git repositories: opening one with 20,000 objects, and garbage collection in one
+//! with 5,000 releases.
 //!
-//! `cargo bench --bench repository` compares the opening with reading and hashing the same files, prints the
-//! cost of one changed file, and compares garbage collection with `git rm` of the same files. The two sides
-//! of a comparison alternate in the same process, and the best of several rounds counts.
+//! `cargo bench --bench repository` compares the opening with reading and hashing the same files, and garbage
+//! collection with `git rm` of the same files. It also prints the cost of one changed file. The two sides of
+//! a comparison alternate in the same process, and the best of several rounds is the result.
 
 // Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -22,7 +22,8 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 const ROUNDS: usize = 5;
-/// The number of measured openings. It is large, because an opening is short and other load disturbs it.
+/// How often the benchmark opens the repository. The number is large, because an opening is short and other
+/// load on the machine affects it.
 const OPENINGS: usize = 15;
 
 fn main() {
@@ -65,7 +66,7 @@ fn commit(root: &Path) {
     git(root, &["commit", "-q", "-m", "begin"]);
 }
 
-/// Returns a release as `release create` writes it in a repository: with git references.
+/// Returns a release as the command `release create` writes it to a repository: with git references.
 fn release(component: &str, number: usize) -> String {
     let reference = |path: &str| {
         format!(
@@ -92,7 +93,7 @@ fn environment(name: &str) -> String {
     )
 }
 
-/// Writes components with 3 ReleasePins each and the given number of releases each. Returns the number of
+/// Writes the files of components, each with 3 ReleasePins and `releases` releases. Returns the number of
 /// written objects.
 fn fill(root: &Path, components: usize, releases: usize) -> usize {
     let mut count = 0;
@@ -120,7 +121,7 @@ fn fill(root: &Path, components: usize, releases: usize) -> usize {
     count
 }
 
-/// Reads and hashes every file that git tracks, and returns the duration.
+/// Reads and hashes every file that git tracks. Returns how long this took.
 fn read_and_hash(root: &Path) -> Duration {
     let begun = Instant::now();
     let listed = Command::new("git")

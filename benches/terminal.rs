@@ -1,12 +1,14 @@
 //! Measures the terminal UI in a pseudo-terminal, against a real kube-apiserver with many ReleasePins and
 //! large releases.
 //!
-//! `cargo bench --bench terminal` prints the time from the start to the first row and to the whole matrix,
-//! next to `kubectl get` of the same objects in the same run. It also prints the memory at that time, the CPU
-//! time while nothing happens, and the time from a key press to the screen while other clients write a
-//! thousand times per second. `BOWLINE_BENCH_PINS`, `BOWLINE_BENCH_RELEASES` and `BOWLINE_BENCH_REST`
-//! (seconds) make the benchmark smaller. With `BOWLINE_BENCH_FORM=tree`, releases are stored uncompressed, of
-//! which a server can hold only a few.
+//! `cargo bench --bench terminal` prints the time until the first row and until the whole matrix, next to the
+//! time of `kubectl get` for the same objects. It also prints the memory then, the CPU time while nothing
+//! happens, and the time from a key press to the new screen. During the key presses, other clients write a
+//! thousand times per second.
+//!
+//! `BOWLINE_BENCH_PINS`, `BOWLINE_BENCH_RELEASES` and `BOWLINE_BENCH_REST` (seconds) make the benchmark
+//! smaller. With `BOWLINE_BENCH_FORM=tree`, releases are stored uncompressed; a server can hold only a few of
+//! them.
 
 // Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -38,12 +40,12 @@ use pty::{LEAVE, Pty};
 use vt100::Screen;
 use world::{Amount, ENVIRONMENTS, NAMESPACE};
 
-/// The time limit of a wait; a longer one means that the program hangs.
+/// The longest wait; after it, the benchmark concludes that the program hangs.
 const HANG: Duration = Duration::from_secs(300);
 const SIZE: (u16, u16) = (200, 60);
 const ROUNDS: usize = 3;
 const KEYS: usize = 1_000;
-/// The number of writes per second by other clients.
+/// How many writes per second the other clients send.
 const RATE: u32 = 1_000;
 const WRITERS: usize = 16;
 
@@ -134,7 +136,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// Lists all objects of the matrix with kubectl, and returns the duration.
+/// Lists all objects of the matrix with kubectl. Returns how long this took.
 fn kubectl(cluster: &cluster::Cluster) -> Duration {
     let began = Instant::now();
     let kinds = "releases.openchoreo.dev,releasepins.openchoreo.dev";
@@ -155,7 +157,8 @@ fn selected(screen: &Screen) -> Option<String> {
     row.split_whitespace().next().map(str::to_owned)
 }
 
-/// Returns the times until the first row and until the complete matrix are on the screen.
+/// Returns the times from the start until the screen shows the first row, and until it shows the complete
+/// matrix.
 fn starts(pty: &mut Pty, components: usize) -> (Duration, Duration) {
     let began = Instant::now();
     pty.wait_for("a row", |screen| screen.contents().contains("service-"));
@@ -181,7 +184,7 @@ fn memory(id: u32) -> (f64, f64) {
     (of("VmRSS:"), of("VmHWM:"))
 }
 
-/// Returns the CPU time that a process has used.
+/// Returns the CPU time that a process has used so far.
 fn spent(id: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
     let fields: Vec<&str> = stat
@@ -215,7 +218,7 @@ async fn rests(pty: &mut Pty, seconds: usize) {
     );
 }
 
-/// Moves the cursor while other clients write, and prints the times from a key press to the screen.
+/// Moves the cursor while other clients write. Prints the times from a key press to the new screen.
 async fn under_load(what: &str, pty: &mut Pty, client: &Client, there: Amount) {
     let (written, stop) = (
         Arc::new(AtomicUsize::new(0)),
@@ -263,8 +266,8 @@ async fn under_load(what: &str, pty: &mut Pty, client: &Client, there: Amount) {
     );
 }
 
-/// Writes the status of ReleasePins at [`RATE`], or as fast as the server accepts the writes, until `stop` is
-/// set.
+/// Writes the status of ReleasePins until `stop` is set: [`RATE`] times per second, or as often as the server
+/// accepts.
 async fn write(client: Client, there: Amount, written: Arc<AtomicUsize>, stop: Arc<AtomicBool>) {
     let pins: Api<ReleasePin> = Api::namespaced(client, NAMESPACE);
     let mut clock = tokio::time::interval(Duration::from_millis(10));
@@ -300,8 +303,8 @@ fn leaves(pty: Pty) {
     assert!(pty.ended().status.success());
 }
 
-/// Measures key presses against `bowline serve`, which accepts more writes per second than a kube-apiserver
-/// that shares two cores with the program.
+/// Measures key presses against `bowline serve`. It accepts more writes per second than a kube-apiserver on
+/// the same two cores.
 async fn served(home: &Path) {
     let there = Amount {
         pins: 5_000,

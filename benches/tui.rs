@@ -1,8 +1,8 @@
-//! Measures the time of a key press and of an event in the terminal UI with many rows.
+//! Measures how long the terminal UI takes for a key press and for a watch event, with many rows.
 //!
 //! The section "filter" uses 1 %, 10 % and 100 % of 100,000 components in three environments. The first
-//! number of a filter is its slowest key press. A key press parses the filter, prepares it, and applies it to
-//! the rows. Numbers of two machines cannot be compared, but their ratios can.
+//! number of a filter is its slowest key press, because each key press parses the filter and applies it to
+//! the rows. Compare only ratios between machines, and not the numbers.
 
 // Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -52,7 +52,7 @@ fn main() {
     );
 }
 
-/// Measures drawing the matrix at 200x60, with the cursor on another row each time.
+/// Measures how long it takes to draw the matrix at 200x60. The cursor is on another row each time.
 fn frames(world: &World, components: usize, count: u32) {
     let target_info = TargetInfo {
         address: Default::default(),
@@ -94,7 +94,7 @@ fn now() -> Timestamp {
     "2026-01-06T00:00:00Z".parse().unwrap()
 }
 
-/// Returns a realistic name of a component: a few words and a number.
+/// Returns a component name as in real clusters: a few words and a number.
 fn component(number: usize) -> String {
     let words = [
         "checkout", "cart", "ledger", "search", "notifier", "catalog", "Orders", "pricing",
@@ -148,7 +148,7 @@ fn milliseconds(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e3
 }
 
-/// Measures building all rows, handling an event, and building the rows of one screen.
+/// Measures how long it takes to build all rows, to handle an event, and to build the rows of one screen.
 fn rows(world: &mut World, components: usize, rounds: usize) {
     let mut roster = RowSet::new(Kind::Components, Some("shop"), "ana");
     let begun = Instant::now();
@@ -182,7 +182,7 @@ fn rows(world: &mut World, components: usize, rounds: usize) {
     );
 }
 
-/// Measures filters that are typed letter by letter, and filters that are set as a whole.
+/// Measures filters that a user types letter by letter, and filters that are set as a whole.
 fn filter(world: &World, components: usize) {
     let mut roster = RowSet::new(Kind::Components, Some("shop"), "ana");
     roster.rebuild(world, now());

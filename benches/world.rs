@@ -1,8 +1,9 @@
-//! Measures the read model with many objects: the memory per object, the time of an event, and the time of a
-//! plan.
+//! Measures the read model with many objects: the memory per object, the time of a watch event, and the time
+//! of a plan.
 //!
-//! 10,000 components in 5 environments have 50,000 ReleasePins and 100,000 releases. A run with a hundredth
-//! of them shows how the numbers grow. Numbers of two machines cannot be compared, but their ratios can.
+//! The objects are 10,000 components in 5 environments, with 50,000 ReleasePins and 100,000 releases. A
+//! second run with a hundredth of them shows how the numbers grow. Compare only ratios between machines, and
+//! not the numbers.
 
 // Clippy allows unwrap here, because a benchmark that cannot run may panic.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -129,8 +130,8 @@ fn fill(components: usize) -> World {
     world
 }
 
-/// Changes ReleasePins in many components. Returns the microseconds per event, without the time to make the
-/// object.
+/// Changes ReleasePins of many components in the read model. Returns the microseconds per event, without the
+/// time to make the object.
 fn events(world: &mut World, components: usize, rounds: usize) -> f64 {
     let mut seconds = 0.0;
     for round in 0..rounds {
@@ -149,7 +150,7 @@ fn events(world: &mut World, components: usize, rounds: usize) -> f64 {
     seconds / rounds as f64 * 1e6
 }
 
-/// Plans promotions. Returns the microseconds per plan.
+/// Plans promotions of many components. Returns the microseconds per plan.
 fn plans(world: &World, components: usize, rounds: usize) -> f64 {
     let asked = Asked {
         operation: "op".to_owned(),

@@ -1,4 +1,4 @@
-//! Records the writes of the controllers, and replays them on another set of objects.
+//! Records the writes of the controllers, and sends them again for another set of objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,18 +14,18 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// A write request, and the values of its answer that later writes need.
+/// A recorded write request, with the values of its answer that later writes contain.
 #[derive(Clone)]
 struct Write {
     method: Method,
     uri: String,
     headers: HeaderMap,
     body: String,
-    /// The uid and the resourceVersion in the answer. Later writes may contain them.
+    /// The uid and the resourceVersion in the answer to this write. Later recorded writes may contain them.
     answered: Option<(String, String)>,
 }
 
-/// Records every successful write of a client.
+/// Records every successful write of the client that sends its requests through this recorder.
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<Vec<Write>>>);
 
@@ -63,18 +63,18 @@ impl Recorder {
     }
 }
 
-/// Returns the uid and the resourceVersion in the body of an answer.
+/// Returns the uid and the resourceVersion of the object in the body of an answer.
 fn names(body: &[u8]) -> Option<(String, String)> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let text = |field: &str| Some(body["metadata"][field].as_str()?.to_owned());
     Some((text("uid")?, text("resourceVersion")?))
 }
 
-/// The recorded writes of a world, in order for each ReleasePin.
+/// The recorded writes of a [`World`]: a sequence for each ReleasePin.
 pub struct Script {
     from: String,
     from_data_plane: String,
-    /// The writes that belong to no ReleasePin. They are replayed first.
+    /// The writes that belong to no ReleasePin. They are sent before all others.
     first: Vec<Write>,
     of_pins: BTreeMap<String, Vec<Write>>,
     pins: BTreeMap<String, [(String, String); 2]>,
@@ -115,8 +115,8 @@ impl Script {
         self.first.len() + self.of_pins.values().map(Vec::len).sum::<usize>()
     }
 
-    /// Sends the recorded writes for another world, for `at_once` ReleasePins at the same time. Returns the
-    /// duration.
+    /// Sends the recorded writes for another world, for `at_once` ReleasePins at the same time. Returns how
+    /// long this took.
     pub async fn replay(&self, client: &Client, world: &World, at_once: usize) -> Duration {
         let begun = Instant::now();
         self.play(client, world, &self.first, BTreeMap::new()).await;
@@ -173,7 +173,7 @@ impl Script {
     }
 }
 
-/// Records which uid and resourceVersion of this world replace those of the recorded world.
+/// Records that the uid and resourceVersion `here` replace `there` in the recorded writes.
 fn same(known: &mut BTreeMap<String, String>, there: &(String, String), here: &(String, String)) {
     known.insert(there.0.clone(), here.0.clone());
     // The resourceVersion is replaced together with its JSON quotes, because its number may occur in other

@@ -1,5 +1,5 @@
-//! Creates many ReleasePins that no controller has reconciled, each with a claimed release and an audit
-//! entry.
+//! Creates many ReleasePins for the controllers to reconcile. Each ReleasePin has a claimed release and an
+//! audit entry.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
-/// The definitions of each component.
+/// The definitions from which each component of the benchmark is made.
 const DEFINITIONS: &str = r#"
 apiVersion: openchoreo.dev/v1alpha1
 kind: ComponentTypeDefinition
@@ -55,7 +55,7 @@ const AT_ONCE: usize = 16;
 pub struct World {
     pub namespace: String,
     client: Client,
-    /// The uid and resourceVersion of the release and of the ReleasePin of each component. Later writes may
+    /// For each component, the uid and resourceVersion of its release and of its ReleasePin. Recorded writes
     /// contain them.
     pub pins: BTreeMap<String, [(String, String); 2]>,
 }
@@ -81,7 +81,7 @@ impl World {
         world
     }
 
-    /// Returns the namespace of the resources in the data plane.
+    /// Returns the namespace in the data plane that gets the resources.
     pub fn data_plane(&self) -> String {
         format!("{}-dev", self.namespace)
     }
@@ -113,7 +113,7 @@ impl World {
         (name, [known(&release), known(&pin)])
     }
 
-    /// Waits until every ReleasePin is ready.
+    /// Waits until every ReleasePin of this world is ready.
     pub async fn ready(&self) {
         let pins: Api<ReleasePin> = Api::namespaced(self.client.clone(), &self.namespace);
         let found = watcher(pins, watcher::Config::default()).default_backoff();

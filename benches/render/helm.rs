@@ -1,4 +1,4 @@
-//! Finds helm: an installed version 4, or a cached build from Go modules.
+//! Finds the program helm: an installed version 4, or a build from Go modules that an earlier run cached.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,9 +8,10 @@ use std::process::Command;
 
 const VERSION: &str = "v4.3.1";
 
-/// Finds helm. If only Go is installed, builds helm once, which takes about four minutes.
+/// Returns the path of helm. If only Go is installed, builds helm once, which takes about four minutes.
 ///
 /// # Errors
+///
 /// Returns a message of one line that names the missing program.
 pub fn find() -> Result<PathBuf, String> {
     let installed = Command::new("helm")

@@ -1,4 +1,4 @@
-//! Reads the example of deploy/examples from its files.
+//! Reads the example shop from the files of deploy/examples.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Shop {
         }
     }
 
-    /// Renders a component in an environment, with the EnvSettings of the example.
+    /// Renders a component of the example in an environment, with the EnvSettings for that environment.
     pub fn render(
         &self,
         definitions: &Definitions,

@@ -1,4 +1,5 @@
-//! Writes many ReleasePins and releases of a given size to an API, in the form in which bowline stores them.
+//! Writes many ReleasePins and releases to an API, in the same form as bowline stores them. The caller
+//! chooses their size.
 
 use bowline::api::openchoreo::pin::ReleasePin;
 use bowline::api::{Release, names};
@@ -15,14 +16,14 @@ pub const ENVIRONMENTS: [&str; 5] = ["dev", "test", "staging", "canary", "produc
 const OPENCHOREO: &str = "openchoreo.dev/v1alpha1";
 const AT_ONCE: usize = 24;
 
-/// The numbers and sizes of the objects to write.
+/// How many objects to write, and how large they are.
 #[derive(Clone, Copy)]
 pub struct Amount {
     pub pins: usize,
     pub releases: usize,
-    /// The size of the definitions in each release before compression, in bytes.
+    /// The size of the definitions in each release, before compression, in bytes.
     pub content: usize,
-    /// Whether releases contain uncompressed definitions, which cost a server much more.
+    /// Whether releases contain uncompressed definitions, which need much more memory in a server.
     pub tree: bool,
 }
 
@@ -40,7 +41,7 @@ pub fn release_name(number: usize, version: usize) -> String {
     names::release(&component(number), &format!("v{version}"))
 }
 
-/// Writes the objects to an API, and returns the stored bytes of all releases.
+/// Writes the objects to an API. Returns the stored size of all releases in bytes.
 pub async fn fill(client: &Client, amount: Amount) -> usize {
     let mut objects = vec![
         fixture::namespace(NAMESPACE),
@@ -88,7 +89,7 @@ pub async fn fill(client: &Client, amount: Amount) -> usize {
     bytes.into_iter().sum()
 }
 
-/// Returns a release as `bowline release create` makes it. The resources of its component type have
+/// Returns a release as `bowline release create` makes it. The resources in its component type have
 /// `amount.content` bytes.
 fn make(number: usize, version: usize, amount: Amount) -> Release {
     let name = component(number);
@@ -132,7 +133,8 @@ fn pin(number: usize, environment: &str) -> ReleasePin {
     fixture::new_pin(&component(number), environment, &release_name(number, 1))
 }
 
-/// Returns the status that the controller writes to a ReleasePin. `turn` makes the text different each time.
+/// Returns a status as the controller writes it to a ReleasePin. A different `turn` gives a different text,
+/// so that each write changes the object.
 pub fn status(release: &str, ready: bool, turn: usize) -> Value {
     json!({"status": {
         "appliedRelease": release, "observedGeneration": 1,

@@ -30,14 +30,14 @@ pub struct Table<T> {
     listing: watch::Sender<Listing>,
 }
 
-/// Whether a table contains all objects of its kind.
+/// Whether the watch of a table has listed the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// The first list of the kind is not complete.
     Waiting,
     /// The list is complete, and the watch receives all changes.
     Listed,
-    /// The server does not serve the kind, so the table has no rows.
+    /// The server answers that it does not serve the kind.
     Absent,
 }
 

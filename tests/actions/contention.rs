@@ -1,5 +1,5 @@
-//! Many operators move the same ReleasePin at the same time. One move succeeds, and the errors of the others
-//! name the operator who was faster.
+//! Many operators change the release of the same ReleasePin at the same time. One change succeeds, and the
+//! errors of the other operators name the operator who was faster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use crate::user::{User, ended};
 
 const OPERATORS: usize = 50;
 
-/// Returns one of the two releases that are not current, in turn.
+/// Returns one of the two releases that are not `current`. `number` selects which one.
 fn another(current: &str, number: usize) -> String {
     let all = ["cart-1", "cart-2", "cart-3"];
     let others: Vec<_> = all.into_iter().filter(|name| *name != current).collect();
     others[number % others.len()].to_owned()
 }
 
-/// Returns the plan of each operator. All plans use the same read model.
+/// Returns one plan per operator. All plans use the same state of the read model.
 fn plans(shop: &Shop, world: &World, round: usize) -> Vec<Plan> {
     let pin = world.pin(&Key::new(&shop.target.namespace, "cart-dev"));
     let current = pin.unwrap().release.to_string();
@@ -40,7 +40,7 @@ fn plans(shop: &Shop, world: &World, round: usize) -> Vec<Plan> {
     (0..OPERATORS).map(plan).collect()
 }
 
-/// Fifty operators plan the next move of the same ReleasePin, and apply their plans at the same time.
+/// Fifty operators plan a change of the same ReleasePin, and apply their plans at the same time.
 pub async fn one_of_fifty_wins(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let clients: Vec<_> = (0..OPERATORS)
@@ -96,7 +96,7 @@ pub async fn one_of_fifty_wins(target: Arc<Target>) {
     );
 }
 
-/// Many processes move the same ReleasePin. All processes plan before the first process applies its plan.
+/// Many processes change the same ReleasePin. All processes plan before the first process applies its plan.
 pub async fn one_of_many_processes_wins(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     let processes = sized(6, OPERATORS);
@@ -148,7 +148,7 @@ pub async fn one_of_many_processes_wins(target: Arc<Target>) {
     );
 }
 
-/// Many processes move the same ReleasePin in a repository. All processes plan before the first process
+/// Many processes change the same ReleasePin in a repository. All processes plan before the first process
 /// commits.
 pub async fn one_of_many_commits_wins(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;

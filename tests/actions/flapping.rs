@@ -1,5 +1,5 @@
-//! The status of a ReleasePin changes all the time while a user types a command. Status writes must not
-//! conflict with the command.
+//! The status of a ReleasePin changes all the time while a user types a command. These status writes must not
+//! make the command fail with a conflict.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ use crate::place::Target;
 use crate::shop::{Shop, done};
 use crate::{HANG, sized};
 
-/// The interval between two status writes of a ReleasePin whose health flaps.
+/// The interval between two status writes to a ReleasePin whose health changes all the time.
 const PACE: Duration = Duration::from_millis(20);
 
-/// Writes the status of a ReleasePin in an endless loop, and counts the writes. `pace` is the interval
-/// between two writes; None means no pause.
+/// Writes the status of a ReleasePin in an endless loop, and counts the writes in `count`. `pace` is the
+/// interval between two writes; None means no pause.
 async fn flap(client: Client, pace: Option<Duration>, count: watch::Sender<usize>) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client);
     let mut ticks = tokio::time::interval(pace.unwrap_or(PACE));

@@ -1,4 +1,5 @@
-//! A GitOps tool owns a ReleasePin, and keeps restoring the state of git while a user rolls back.
+//! A GitOps tool owns a ReleasePin and restores its state from git again and again. A user rolls the
+//! ReleasePin back meanwhile.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use crate::shop::Shop;
 use crate::user::User;
 use crate::{HANG, sized};
 
-/// Applies the state of git in an endless loop, as Argo CD does, and counts the applies.
+/// Applies the ReleasePin from git in an endless loop, as Argo CD does, and counts the applies in `count`.
 async fn sync(client: Client, count: watch::Sender<usize>) {
     let pins: Api<ReleasePin> = Api::default_namespaced(client);
     let mut ticks = tokio::time::interval(Duration::from_millis(sized(30, 1000)));

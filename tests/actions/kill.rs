@@ -1,5 +1,5 @@
-//! Kills the program (kill -9) at every step of an action. A second run completes the action, and no step is
-//! done twice.
+//! Kills bowline (kill -9) at every write of an action. A second run completes the action without doing a
+//! write twice.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Command;
@@ -20,8 +20,8 @@ use crate::shop::Shop;
 use crate::user::{User, ended};
 use crate::{HANG, sized};
 
-/// A command to kill: the preparation, the command line, and the check after a second run. The check gets the
-/// ReleasePin from before the command.
+/// A command line to kill, with its preparation (`before`) and the check after a second run (`holds`). The
+/// check gets the ReleasePin from before the command.
 struct Row {
     title: &'static str,
     before: fn(&Shop) -> BoxFuture<'_, ()>,
@@ -56,7 +56,8 @@ const ROWS: [Row; 4] = [
     },
 ];
 
-/// Checks that the ReleasePin in prod moved exactly once, to this release, and has this number of holds.
+/// Checks that the command changed the ReleasePin in prod exactly once, to this release. Also checks the
+/// number of holds.
 async fn moved_once(shop: &Shop, before: Option<ReleasePin>, release: &str, holds: usize) {
     let after = shop.pins().get("cart-prod").await.unwrap();
     assert_eq!(after.spec.effective_release(Timestamp::now()), release);
@@ -70,7 +71,7 @@ async fn moved_once(shop: &Shop, before: Option<ReleasePin>, release: &str, hold
     );
 }
 
-/// Creates releases that no ReleasePin needs.
+/// Creates releases that no ReleasePin names.
 async fn unused(shop: &Shop) {
     for version in ["8", "9"] {
         let name = format!("cart-{version}");
@@ -118,14 +119,14 @@ async fn remove(shop: &Shop) {
     shop.pins().delete("cart-prod", &params).await.unwrap();
 }
 
-/// The point at which a run is stopped: the number of a write, and whether the API has already answered it.
+/// The write at which a run stops: the number of the write, and whether the API has answered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     write: usize,
     answered: bool,
 }
 
-/// Counts the writes of a run, and stops the run at one of them.
+/// Counts the writes of a run, and stops the run at one of the writes.
 #[derive(Default)]
 struct Holder {
     seen: Mutex<Seen>,
@@ -155,7 +156,7 @@ impl Holder {
         })
     }
 
-    /// Counts a write. Returns whether the run stops at it.
+    /// Counts a write. Returns whether the run stops at this write.
     fn see(&self, write: Write) -> bool {
         let mut seen = self.seen.lock().unwrap();
         let (id, answered) = (write.id, write.answered);
@@ -166,7 +167,7 @@ impl Holder {
         place.is_some_and(|write| seen.hold == Some(Step { write, answered }))
     }
 
-    /// Starts to count again at 0. Returns the writes since the last call.
+    /// Starts to count the writes at 0. Returns the writes since the last call.
     fn begin(&self, hold: Option<Step>) -> Vec<Write> {
         let new = Seen {
             writes: Vec::new(),
@@ -229,7 +230,7 @@ pub async fn a_second_run_finishes_what_was_killed(target: Arc<Target>) {
     );
 }
 
-/// Starts a command line, and kills it at a step.
+/// Starts a command line, and kills the program at a step.
 async fn kill_at(holder: &Arc<Holder>, user: &User, line: &str, step: Step) {
     holder.begin(Some(step));
     let mut run = user.start(line);
@@ -245,8 +246,8 @@ async fn kill_at(holder: &Arc<Holder>, user: &User, line: &str, step: Step) {
     holder.begin(None);
 }
 
-/// A promotion of three components is interrupted during its second change: bowline completes that change,
-/// and does not start the third one.
+/// An interrupt arrives during the second change of a promotion of three components. bowline completes that
+/// change, and does not start the third one.
 pub async fn an_interrupt_ends_a_set_between_two_changes(target: Arc<Target>) {
     let shop = Shop::open(&target, &["a", "b", "c"]).await;
     let holder = Arc::new(Holder::default());

@@ -1,4 +1,5 @@
-//! The network loses the answer to a write of an action, for each write in turn.
+//! The network loses the answer to one write of an action. The tests repeat this for each write of the
+//! action.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +13,7 @@ use crate::shop::{Shop, done};
 use crate::sized;
 use crate::user::User;
 
-/// The resources of the writes of an action: the claim on the release, the ReleasePin, the audit entry.
+/// The resources that an action writes: the release (with a claim), the ReleasePin, the audit entry.
 const WRITES: [&str; 3] = ["releases", "releasepins", "auditentries"];
 
 pub async fn answers_that_are_lost_change_nothing(target: Arc<Target>) {

@@ -1,10 +1,11 @@
-//! Tests of actions, through the engine and through the program: of many operators one wins, no step is done
-//! twice, no change is lost, a rewritten audit entry is detected, invalid commands are refused with a reason.
+//! Tests of actions, through the engine and through the program. If many operators act, one wins. No step is
+//! done twice, no change is lost, a rewritten audit entry is detected, and invalid commands are refused with
+//! a reason.
 //!
-//! Every test runs on the embedded API and on a real cluster, as `embedded::NAME` and `cluster::NAME`. The
-//! tests that apply to a repository also run on a repository, as `repository::NAME`. By default a test runs
-//! in a short form. `BOWLINE_FULL=1 cargo test --test actions -- --nocapture` runs the long form and prints
-//! its measurements. A word before `--` selects tests by name.
+//! Every test runs on the embedded API and on a real cluster, as `embedded::NAME` and `cluster::NAME`. Some
+//! tests also run on a git repository, as `repository::NAME`. By default a test runs in a short form.
+//! `BOWLINE_FULL=1 cargo test --test actions -- --nocapture` runs the long form and prints measurements. A
+//! word before `--` selects tests by name.
 
 // Clippy allows unwrap only in `#[test]` functions, not in their helpers.
 #![allow(clippy::unwrap_used)]
@@ -39,10 +40,10 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::{Place, Target};
 
-/// The time limit of a wait in a test.
+/// The longest wait in a test; after it, the test fails.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Returns the value for the short or for the full form.
+/// Returns `full` if BOWLINE_FULL is set, else `short`.
 fn sized<T>(short: T, full: T) -> T {
     match std::env::var_os("BOWLINE_FULL") {
         None => short,

@@ -1,5 +1,5 @@
-//! Invalid and borderline commands: bowline either executes a command, or refuses it with a message and a
-//! next step.
+//! Invalid and borderline commands. bowline either executes such a command, or refuses it with a message and
+//! a next step.
 
 use std::sync::Arc;
 

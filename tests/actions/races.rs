@@ -1,5 +1,5 @@
-//! Races between a process that moves a ReleasePin to a release and a process that deletes the release. No
-//! ReleasePin may name a deleted release afterwards.
+//! Races between a process that deploys a release and a process that deletes this release. Afterwards no
+//! ReleasePin may name a deleted release.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,28 +25,29 @@ use crate::place::Target;
 use crate::shop::Shop;
 use crate::sized;
 
-/// The release that the race is about, and the release that the ReleasePin names before.
+/// The release that one process deploys and the other one deletes.
 const WANTED: &str = "cart-1";
 const BASE: &str = "cart-2";
 const PIN: &str = "cart-dev";
 
-/// The objects of a race: one component, one ReleasePin, and one release that no ReleasePin names.
+/// The objects of a race: one component, one ReleasePin, and one release that the ReleasePin does not name
+/// yet.
 struct Arena {
     shop: Shop,
     feed: Feed,
     body: Release,
-    /// The state of the pseudo-random numbers that decide which side begins and when. It is the same in every
-    /// run.
+    /// The state of the pseudo-random numbers that decide which process begins, and when. The numbers are the
+    /// same in every run.
     dice: AtomicUsize,
 }
 
-/// The number of rounds by their result.
+/// How many rounds of a race ended with each result.
 #[derive(Debug, Default)]
 struct Score {
     moved: usize,
     removed: usize,
     put_back: usize,
-    /// The rounds after which the ReleasePin names a release that does not exist.
+    /// The number of rounds after which the ReleasePin names a release that does not exist. Must be 0.
     dangling: usize,
 }
 
@@ -68,7 +69,7 @@ impl Arena {
         }
     }
 
-    /// Prepares a round: creates the release, and lets the ReleasePin name another release.
+    /// Prepares a round: creates the release, and makes the ReleasePin name another release.
     async fn reset(&mut self) {
         let releases = self.shop.releases();
         let params = PatchParams::default();
@@ -104,7 +105,8 @@ impl Arena {
             .await;
     }
 
-    /// Moves the ReleasePin as kubectl does: without a claim and without an operation annotation.
+    /// Changes the release of the ReleasePin as kubectl does: without a claim and without an operation
+    /// annotation.
     async fn point(&self, release: &str) {
         let patch = Patch::Merge(json!({"spec": {"releaseRef": {"name": release}}}));
         let params = PatchParams::default();
@@ -145,7 +147,7 @@ impl Arena {
         became
     }
 
-    /// Moves the ReleasePin as bowline does: with a claim and an operation annotation.
+    /// Deploys the release as bowline does: with a claim and an operation annotation.
     async fn deploy(&self, round: usize, patience: usize) -> Result<Applied, ApplyError> {
         let operation = format!("deploy-{round}");
         let plan = {
@@ -156,7 +158,7 @@ impl Arena {
         apply(&self.shop.client, &plan, &plan.changes[0], &Timestamp::now).await
     }
 
-    /// Sends a random number of other requests first, so that the two sides meet in every order.
+    /// Sends up to `most` other requests first, so that the two processes meet in every order.
     async fn hesitate(&self, most: usize) {
         let mut dice = self.dice.load(Ordering::Relaxed);
         dice ^= dice << 13;
@@ -168,7 +170,7 @@ impl Arena {
         }
     }
 
-    /// Adds the result of a round to the score.
+    /// Adds the result of one round to the score.
     async fn count(&self, score: &mut Score) {
         let pin = self.shop.pins().get(PIN).await.unwrap();
         let named = &pin.spec.release_ref.name;
@@ -180,7 +182,7 @@ impl Arena {
         }
     }
 
-    /// Checks that the audit trail is complete.
+    /// Checks that the audit trail of the ReleasePin is complete.
     async fn verifies(&self) {
         // Changes by kubectl have no audit entries, so the recorder of the controller writes them now.
         let (client, namespace) = (&self.shop.client, &self.shop.target.namespace);
@@ -203,7 +205,7 @@ impl Arena {
     }
 }
 
-/// Returns the number of rounds: `short`, or in the full form the number for this target. A real server gets
+/// Returns the number of rounds: `short`, or in the full form the number for this target. A cluster gets
 /// fewer rounds, because it is slower.
 fn rounds(target: &Target, short: usize, embedded: usize, cluster: usize) -> usize {
     let full = match target.name {
@@ -213,7 +215,7 @@ fn rounds(target: &Target, short: usize, embedded: usize, cluster: usize) -> usi
     sized(short, full)
 }
 
-/// How many times longer a race may run if one side has won every round so far.
+/// How many times more rounds a race may run if the same side has won all rounds.
 const PATIENCE: usize = 20;
 
 pub async fn gc_leaves_no_pin_without_its_release(target: Arc<Target>) {

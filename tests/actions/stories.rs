@@ -1,4 +1,4 @@
-//! A user performs every action with the program, on every target.
+//! On every target, a user performs every action with the program.
 
 use std::sync::Arc;
 
@@ -12,14 +12,15 @@ use crate::place::Target;
 use crate::shop::Shop;
 use crate::user::{Ran, User, ended};
 
-/// A stand-in for a running controller: it holds the lock file of an embedded store, or a Lease in a cluster.
+/// Makes bowline believe that a controller runs: holds the lock file of an embedded store, or a Lease in a
+/// cluster.
 struct Controller {
     _lock: Option<Lock>,
 }
 
 impl Controller {
-    /// Takes the lock of an embedded store, so that the program does not run its own controllers. None: the
-    /// target is not an embedded store.
+    /// Takes the lock of an embedded store, so that the program does not run the controllers. Returns None if
+    /// the target is not an embedded store.
     fn keep_out(target: &Target) -> Option<Lock> {
         let store = target.home.path().join("store.db");
         let embedded = target.name == "embedded";
@@ -48,8 +49,8 @@ impl Controller {
     }
 }
 
-/// Writes the status of a ReleasePin as the controller does: observed, and ready or not. Does nothing on a
-/// repository, which has no status.
+/// Writes the status of a ReleasePin as the controller does after it has observed the ReleasePin. `ready` is
+/// the health. Does nothing on a repository, where no status exists.
 async fn observed(shop: &Shop, pin: &str, ready: bool, outcomes: Value) {
     if shop.target.repository().is_some() {
         return;

@@ -1,4 +1,5 @@
-//! Changes one byte of a stored audit entry in the storage, without the API. `audit verify` must detect it.
+//! Changes one byte of a stored audit entry in the storage of the server, without the API. `audit verify`
+//! must detect the change.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +12,7 @@ use crate::shop::Shop;
 use crate::sized;
 use crate::user::User;
 
-/// Collects the JSON pointers of all leaves of a value.
+/// Collects the JSON pointers to all scalar values inside a value.
 fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -29,7 +30,7 @@ fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Returns the stored object with one changed leaf: another last character, or the next number.
+/// Returns the stored object with one changed value: another last character in a text, or the next number.
 fn changed(stored: &str, path: &str) -> String {
     let mut object: Value = serde_json::from_str(stored).unwrap();
     let leaf = object.pointer_mut(path).unwrap();

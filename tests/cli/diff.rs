@@ -1,4 +1,5 @@
-//! The verbs diff and revisions on an embedded store: environments, revisions, live objects, releases.
+//! Tests of the verbs diff and revisions on an embedded store. They compare environments, revisions, live
+//! objects and releases.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,12 +12,12 @@ use serde_json::{Value, json};
 
 use super::run;
 
-/// The store of one test, filled with the example of deploy/examples.
+/// An embedded store with the objects of deploy/examples. Each test has its own store.
 struct Shop {
     home: tempfile::TempDir,
     store: PathBuf,
-    /// The lock of the controllers. While the test holds it, no controller runs, and the store contains only
-    /// the objects of the test.
+    /// The lock of the controllers. While the test holds this lock, no controller runs, so the store contains
+    /// only the objects of the test.
     _controllers: File,
 }
 
@@ -55,21 +56,21 @@ impl Shop {
         assert!(err.contains(why), "{line}: {err} has no {why:?}");
     }
 
-    /// Applies a YAML text.
+    /// Applies YAML documents by `bowline apply`.
     fn apply(&self, text: &str) {
         let file = self.home.path().join("applied.yaml");
         std::fs::write(&file, text).unwrap();
         self.done(&format!("apply -f {}", file.display()));
     }
 
-    /// Creates a release of cart whose image has this version.
+    /// Creates a release of the component cart. Its image has this version.
     fn release(&self, version: &str) {
         let workload = example("workloads/cart.yaml");
         self.apply(&workload.replace("v0.9.0", version));
         self.done(&format!("release create cart --version {version}"));
     }
 
-    /// Deletes a release as garbage collection does. A policy refuses the deletion by other means.
+    /// Deletes a release as garbage collection does, because a policy refuses other deletions.
     fn collect(&self, name: &str) {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
@@ -90,7 +91,7 @@ fn example(path: &str) -> String {
     std::fs::read_to_string(examples.join(path)).unwrap()
 }
 
-/// Returns the objects of a JSON diff, each with its kind of change.
+/// Returns the objects of a JSON diff as texts, each with its kind of change.
 fn changes(json: &str) -> Vec<String> {
     let diff: Value = serde_json::from_str(json).unwrap();
     let objects = diff["objects"].as_array().unwrap().iter();
@@ -235,7 +236,7 @@ fn environments_revisions_and_what_is_there() {
     );
 }
 
-/// Returns the words of each line.
+/// Splits each line of a text into words.
 fn table(text: &str) -> Vec<Vec<&str>> {
     let lines = text.lines();
     lines

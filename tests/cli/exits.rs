@@ -1,5 +1,5 @@
-//! The exit codes and last messages of actions. If bowline made a change, it says so even if it fails
-//! afterwards; an error never exits with 0.
+//! Tests of the exit codes and of the last message of actions. If bowline made a change, the message says so,
+//! even if bowline fails afterwards. A failed action never exits with 0.
 
 use std::fs::File;
 use std::io::Read;
@@ -172,8 +172,8 @@ fn what_failed_does_not_exit_0_because_nobody_reads_it() {
     }
 }
 
-/// Starts a git server on loopback that closes every connection. Returns its address and the number of
-/// connections so far.
+/// Starts a git server on loopback that closes every connection at once. Returns its address and a counter of
+/// the connections.
 fn closing_server() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/defs.git", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! The flags and output formats that all verbs share.
+//! Tests of the flags and output formats that all verbs share.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
-//! Hostile names, paths and texts, which would control a terminal or look like a message of bowline. Output
-//! for programs escapes them, and output for people replaces their unsafe characters.
+//! Tests with hostile names, paths and texts, which would control a terminal or look like a message of
+//! bowline. bowline escapes them in output for programs, and replaces their unsafe characters in output for
+//! people.
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read};
@@ -23,18 +24,18 @@ use tokio::net::TcpListener;
 use super::small::Small;
 use super::{bowline, run};
 
-/// The harmless name of the objects in the store.
+/// The harmless name that the objects in the store have.
 const TAME: &str = "evil";
-/// The hostile name that replaces the harmless one in every answer of the server. It contains an escape
-/// sequence, a change of text direction and a line break.
+/// The hostile name that replaces [`TAME`] in every answer of the server. It contains an escape sequence, a
+/// change of the text direction and a line break.
 const HOSTILE: &str = "evil\u{1b}[31m\u{202e}\nhint: injected";
-/// The hostile name in output for people, on one line.
+/// The hostile name as bowline prints it for people on one line.
 const CLEANED: &str = "evil\u{fffd}[31m\u{fffd} hint: injected";
-/// The hostile name in output for people, in a message of several lines.
+/// The hostile name as bowline prints it for people in a message of several lines.
 const INDENTED: &str = "evil\u{fffd}[31m\u{fffd}\n  hint: injected";
 
-/// Fails unless a text is safe for a terminal: no control characters, and no foreign text at the start of a
-/// line.
+/// Fails if an output is unsafe for a terminal. It must contain no control characters, and no line may start
+/// with foreign text.
 fn check(what: &str, text: &str) {
     if let Some(c) = text.chars().find(|c| text::is_unsafe(*c)) {
         panic!("{what}: {c:?} in {text:?}");
@@ -44,7 +45,7 @@ fn check(what: &str, text: &str) {
     }
 }
 
-/// The body of an answer in which the server replaced the name.
+/// The body of an answer that contains the hostile name instead of the harmless one.
 type Changed = UnsyncBoxBody<bytes::Bytes, kube::Error>;
 
 /// Serves a store over HTTP. Replaces the harmless name by the hostile one in every answer.
@@ -85,18 +86,18 @@ async fn pass(request: Request<Incoming>, api: Client) -> Result<Response<Change
     Ok(Response::from_parts(head, body.boxed_unsync()))
 }
 
-/// The form in which an output contains the hostile name.
+/// How the output of a command must contain the hostile name.
 #[derive(Clone, Copy)]
 enum Shows {
-    /// The output contains [`CLEANED`].
+    /// The output contains the name as [`CLEANED`].
     Cleaned,
-    /// stderr contains the name in a message.
+    /// stderr contains the name as [`INDENTED`].
     Said,
     /// The output contains the name as a JSON string.
     Json,
     /// The output contains the name as a YAML string.
     Yaml,
-    /// The output need not contain the name.
+    /// The output does not have to contain the name.
     Anything,
 }
 
@@ -115,7 +116,7 @@ impl Shows {
     }
 }
 
-/// Returns whether a string in a value contains the hostile name.
+/// Returns whether any string inside a JSON value contains the hostile name.
 fn has(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(HOSTILE),
@@ -155,7 +156,7 @@ fn fill(small: &Small) {
     drop(lock);
 }
 
-/// Sets a failed status on a ReleasePin, with a message that contains the name.
+/// Sets a failed status on a ReleasePin, with a message that contains [`TAME`].
 async fn fail(client: &Client) {
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), "default");
     let generation = pins.get("evil-dev").await.unwrap().metadata.generation;
@@ -377,14 +378,15 @@ fn names_of_a_hostile_server_steer_no_output() {
     check("the log", &logged);
 }
 
-/// The output stream of a program that a test reads.
+/// The output stream of the program that a test reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Out,
     Err,
 }
 
-/// Runs a program until one of its streams contains a text, stops it, and returns the content of the stream.
+/// Runs a program until one of its streams contains a text, and stops the program. Returns what the stream
+/// contained so far.
 fn until(home: &Path, line: &[&str], text: &str, stream: Stream) -> String {
     let mut child = bowline(home)
         .args(line)

@@ -1,4 +1,4 @@
-//! Checks the Dockerfile of the controller without a container engine.
+//! Checks the Dockerfile of the controller. Needs no container engine.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the files of the targets that Cargo.toml declares.
+/// Returns the source files of the targets that the Cargo.toml of a package declares.
 fn declared(package: &Path) -> Vec<String> {
     let manifest = std::fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap();
     let manifest: toml::Table = manifest.parse().unwrap();

@@ -1,5 +1,5 @@
-//! The verbs on a cluster without some or all of bowline's kinds. The cluster is an embedded store behind a
-//! socket.
+//! Tests of the verbs on a cluster that lacks some or all of bowline's kinds. An embedded store behind a
+//! socket plays the cluster.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 
 use super::{bowline, kubeconfig, run};
 
-/// A server process that ends with the test.
+/// A server process. Dropping the value kills the process.
 struct Served(Child);
 
 impl Drop for Served {
@@ -18,7 +18,8 @@ impl Drop for Served {
     }
 }
 
-/// Serves a store without the kinds that `is_gone` selects, and writes a kubeconfig with the context c.
+/// Serves a store from which the kinds with a true `is_gone` are deleted. Writes a kubeconfig with the
+/// context c for this server.
 fn serve_without(home: &Path, is_gone: fn(&str) -> bool) -> Served {
     let store = format!("--embedded={}", home.join("cluster.db").display());
     // The first command creates the store.

@@ -1,4 +1,5 @@
-//! Tests that run the program as a user does: exit codes, output streams, signals, the terminal.
+//! Tests that run the program as a user does. They check exit codes, output streams, signals and the use of
+//! the terminal.
 
 // Clippy allows unwrap only in `#[test]` functions, not in their helpers.
 #![allow(clippy::unwrap_used)]
@@ -28,7 +29,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bowline");
 
-/// Returns a command that runs bowline with this home and without the environment variables of the test.
+/// Returns a command that runs bowline with `home` as its home directory. Removes bowline's environment
+/// variables of the test process.
 fn bowline(home: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     command
@@ -50,7 +52,7 @@ fn run(home: &Path, arguments: &[&str]) -> (i32, String, String) {
     (status.code().unwrap_or(-1), text(stdout), text(stderr))
 }
 
-/// Starts an API server that answers every request with its version.
+/// Starts an API server that answers every request with its Kubernetes version.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -175,8 +177,8 @@ fn the_demo_prints_its_matrix_and_leaves_nothing_behind() {
     }
 }
 
-/// A credential plugin that writes its environment and its access to the terminal into a file in its own
-/// directory.
+/// A credential plugin as a shell script. It writes its environment, and whether it can use the terminal,
+/// into a file in its own directory.
 const PLUGIN: &str = r#"#!/bin/sh
 cd "$(dirname "$0")" || exit 1
 {
@@ -420,7 +422,7 @@ fn a_signal_leaves_no_directory_of_the_demo() {
     }
 }
 
-/// A running `bowline serve`. Dropping the value ends it.
+/// A running `bowline serve` with its address. Dropping the value ends the process.
 struct Serving(Child, SocketAddr);
 
 impl Drop for Serving {

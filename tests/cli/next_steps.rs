@@ -1,4 +1,4 @@
-//! The hints of errors name the next step. Tests on a small embedded store.
+//! Tests that the hints of errors name the next step of the user, on a small embedded store.
 
 use super::run;
 use super::small::Small;

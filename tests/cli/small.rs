@@ -1,4 +1,4 @@
-//! A small example in an embedded store. Its only component is a ConfigMap, so its rollout is short.
+//! A small example in an embedded store. Its only component is a ConfigMap, so a rollout takes little time.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ spec:
 {apiVersion: openchoreo.dev/v1alpha1, kind: Workload, metadata: {name: cart}, spec: {image: "shop/cart:1"}}
 "#;
 
-/// A store with the small example and two releases of its component.
+/// An embedded store with the small example, and with two releases of the component.
 pub struct Small {
     pub home: tempfile::TempDir,
     pub store: PathBuf,
@@ -57,8 +57,8 @@ impl Small {
         small
     }
 
-    /// Locks the controllers of the store, so that commands do not run their own. Dropping the file releases
-    /// the lock.
+    /// Locks the controllers of the store, so that commands do not run them. Dropping the returned file
+    /// releases the lock.
     pub fn keep_controllers_out(&self) -> File {
         let lock = File::create(controller_status::lock_file(&self.store)).unwrap();
         lock.lock().unwrap();
@@ -85,14 +85,14 @@ impl Small {
         run(self.home(), &words)
     }
 
-    /// Runs a command line that must exit with a code, and returns stdout and stderr.
+    /// Runs a command line, which must exit with `code`. Returns stdout and stderr.
     pub fn ends(&self, line: &str, code: i32) -> (String, String) {
         let (found, out, err) = self.run(line);
         assert_eq!(found, code, "{line}: {out}{err}");
         (out, err)
     }
 
-    /// Runs a command line that must succeed.
+    /// Runs a command line, which must exit with 0. Returns stdout and stderr.
     pub fn done(&self, line: &str) -> (String, String) {
         self.ends(line, 0)
     }

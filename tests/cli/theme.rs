@@ -1,11 +1,11 @@
-//! `bowline theme import` writes a theme that the terminal UI reads without a warning.
+//! Tests that `bowline theme import` writes a theme that the terminal UI reads without a warning.
 
 use super::run;
 use bowline::tui::theme::{Role, Theme};
 use ratatui::style::Color;
 use std::path::{Path, PathBuf};
 
-/// A typical k9s skin: colours as YAML anchors, some elements of the screen, and one error.
+/// A typical skin of k9s: it has YAML anchors, some elements of the screen, and one error.
 const SKIN: &str = r##"
 letters: &letters "#f8f8f2"
 target_info: &target_info "#282a36"

@@ -1,4 +1,5 @@
-//! A store and a repository that the previous version made. tests/upgrade/README.md describes their content.
+//! Tests with a store and a repository that the previous version of bowline made. tests/upgrade/README.md
+//! describes what they contain.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use super::run;
 
-/// A home with a copy of the data of the previous version.
+/// A home directory with a copy of the data that the previous version made.
 struct Old {
     home: tempfile::TempDir,
     flag: String,
@@ -68,7 +69,8 @@ impl Old {
         );
     }
 
-    /// Runs a command line that must exit with a code; returns stdout and stderr. A `_` in a word is a space.
+    /// Runs a command line that must exit with `expected`. Returns stdout and stderr. A `_` in an argument
+    /// becomes a space.
     fn ends(&self, line: &str, expected: i32) -> (String, String) {
         let words: Vec<String> = line
             .split_whitespace()
@@ -90,20 +92,20 @@ impl Old {
     }
 }
 
-/// A value in each item, by JSON pointer; the empty text if it is absent.
+/// Returns the text at a JSON pointer in each item; the empty text if the item has none.
 fn column<'v>(items: &'v Value, pointer: &str) -> Vec<&'v str> {
     let items = items.as_array().unwrap().iter();
     let text = |item: &'v Value| item.pointer(pointer).and_then(Value::as_str);
     items.map(|item| text(item).unwrap_or_default()).collect()
 }
 
-/// `ana` on a cluster or in a store, `ana <ana@shop.example>` in a repository.
+/// Returns the first word of each name. A store has `ana`, and a repository has `ana <ana@shop.example>`.
 fn first_words<'v>(names: Vec<&'v str>) -> Vec<&'v str> {
     let first = |name: &'v str| name.split(' ').next().unwrap_or_default();
     names.into_iter().map(first).collect()
 }
 
-/// The content that both targets have.
+/// Checks the objects that both the old store and the old repository contain.
 fn lists(old: &Old) {
     let status = old.json("status");
     let cells = |component: &str| -> Vec<(String, bool)> {
@@ -168,7 +170,7 @@ fn lists(old: &Old) {
     assert_eq!(held["holds"][0]["reason"], "load test");
 }
 
-/// Acts on the subjects, and returns the number of the new entries.
+/// Performs actions on the old data. Returns how many audit entries the actions add.
 fn acts(old: &Old) -> usize {
     old.done("unpin checkout -e staging --reason tested");
     old.done("promote checkout --from development --to staging --unready");

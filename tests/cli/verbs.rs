@@ -1,4 +1,4 @@
-//! The verbs get, apply and delete on an embedded store, without kubectl.
+//! Tests of the verbs get, apply and delete on an embedded store. They need no kubectl.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ fn write(home: &Path, name: &str, text: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// Runs a command that must succeed and print nothing on stderr, and returns its stdout.
+/// Runs a command that must succeed and print nothing to stderr. Returns its stdout.
 fn prints(home: &Path, arguments: &[&str]) -> String {
     let (code, out, err) = run(home, arguments);
     assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}: {out}");
@@ -396,7 +396,8 @@ fn bad_requests_have_their_exit_codes() {
     }
 }
 
-/// On a terminal, delete asks for a confirmation. The test needs the program `script` to create a terminal.
+/// On a terminal, delete asks for a confirmation. The test creates a terminal with the program `script`, and
+/// is skipped without it.
 #[cfg(target_os = "linux")]
 #[test]
 fn deleting_asks_a_person() {

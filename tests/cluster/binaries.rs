@@ -1,4 +1,4 @@
-//! Finds the programs of the test cluster: an installed set, or programs that it builds from Go modules.
+//! Finds the programs of the test cluster. Builds missing programs from Go modules.
 
 use std::{
     env,
@@ -21,7 +21,7 @@ const PROGRAMS: [&str; 4] = [
     "kube-controller-manager",
 ];
 
-/// The paths of the programs of a cluster.
+/// The paths of the programs that a test cluster runs.
 #[derive(Debug, Clone)]
 pub struct Binaries {
     pub etcd: PathBuf,
@@ -31,9 +31,11 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the programs. If Go is installed, builds the missing ones, which takes about ten minutes.
+    /// Finds the programs of the test cluster. If Go is installed, builds the missing programs, which takes
+    /// about ten minutes.
     ///
     /// # Errors
+    ///
     /// Returns a message of one line: the missing programs, and how to get them.
     pub fn find() -> Result<Self, String> {
         let cache = cache();
@@ -112,10 +114,11 @@ fn build(cache: &Path, missing: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the program goclient, which uses an API through client-go and controller-runtime. Builds it again
-/// only if its source changed.
+/// Builds the program goclient, which uses an API through client-go and controller-runtime. Skips the build
+/// if the source of goclient is unchanged.
 ///
 /// # Errors
+///
 /// Returns a message of one line: the missing programs, and how to get them.
 pub fn goclient() -> Result<PathBuf, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/assets/goclient");

@@ -11,7 +11,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// Installs bowline's kinds and policies. An embedded store always has them, but a real cluster does not.
+/// Installs bowline's kinds and policies on a cluster. An embedded store does not need this call, because it
+/// always has them.
 pub async fn install_bowline(client: &Client) {
     for definition in bowline::api::crds() {
         let definition = serde_json::to_value(definition).expect("a definition is JSON");
@@ -35,7 +36,8 @@ pub async fn install_bowline(client: &Client) {
     until_admitted(client).await;
 }
 
-/// Policies recognise a new kind a moment after it is served, and answer 503 until then.
+/// Waits until the server enforces the policies on bowline's kinds. For a moment after a kind is new, the
+/// server answers 503 instead.
 pub async fn until_admitted(client: &Client) {
     let pin = json!({
         "metadata": {"name": "a-b", "labels": {labels::COMPONENT: "a", labels::ENVIRONMENT: "b"}},
@@ -56,7 +58,7 @@ pub async fn until_admitted(client: &Client) {
     }
 }
 
-/// Installs one kind and waits until the server serves it.
+/// Installs one CRD, and waits until the server serves its kind.
 pub async fn install_one(client: &Client, definition: Value) {
     let definition: CustomResourceDefinition =
         serde_json::from_value(definition).expect("a definition that is well formed");

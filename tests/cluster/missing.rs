@@ -1,11 +1,12 @@
-//! What a test does on a machine without a program that it needs: CI fails, other runs skip the test.
+//! Decides what a test does if a program that it needs is missing: it fails in CI, and is skipped elsewhere.
 
 use std::{env, ffi::OsStr};
 
-/// Prints one line that says which tests are skipped and why.
+/// Prints one line that says which tests are skipped, and why.
 ///
 /// # Panics
-/// In CI (`CI` is set and not empty), because CI must not skip a test.
+///
+/// Panics in CI (`CI` is set and not empty), because CI must not skip a test.
 pub fn skip(tests: &str, why: &str) {
     let line = format!("skipped: {tests}: {why}");
     assert!(

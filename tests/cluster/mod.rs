@@ -1,7 +1,7 @@
 //! Starts a real Kubernetes API for tests and benchmarks: etcd, kube-apiserver and, on request,
-//! kube-controller-manager. The servers use free loopback ports and one temporary directory.
+//! kube-controller-manager. The servers use free ports on loopback, and one temporary directory.
 //!
-//! No pods run in the cluster. If a test starts a node, it is a fake node that makes the pods ready.
+//! No containers run in the cluster. A test can start a fake node, which only marks its pods as ready.
 
 #![allow(dead_code)] // each test program uses only a part of it
 
@@ -30,14 +30,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 #[allow(unused_imports)] // as above
 pub use install::{install_bowline, install_one, until_admitted};
 
-/// The user with all permissions.
+/// The name of the user with all permissions.
 pub const ADMIN: &str = "admin";
-/// The users without permissions. Tests grant permissions to them.
+/// The names of the users without permissions. A test grants the permissions that it needs.
 pub const USERS: [&str; 4] = ["ana", "bob", "cleo", "dan"];
 
-/// The Kubernetes controllers that run in every cluster with controllers.
+/// The Kubernetes controllers that run if a test asks for controllers.
 const CONTROLLERS: [&str; 2] = ["garbage-collector-controller", "namespace-controller"];
-/// The Kubernetes controllers that create and count pods, and release their volume claims.
+/// Further Kubernetes controllers, which create and count pods and release their volume claims.
 const OF_WORKLOADS: [&str; 8] = [
     "deployment-controller",
     "replicaset-controller",
@@ -49,7 +49,7 @@ const OF_WORKLOADS: [&str; 8] = [
     "persistentvolumeclaim-protection-controller",
 ];
 
-/// The options of a cluster.
+/// The options with which a test cluster starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// Whether to run the garbage collector and the namespace controller.
@@ -58,9 +58,9 @@ pub struct Options {
     pub durable: bool,
 }
 
-/// A running cluster. Dropping it stops its servers and removes its directory.
+/// A running test cluster. Dropping the value stops the servers and removes their directory.
 pub struct Cluster {
-    /// The URL of kube-apiserver.
+    /// The URL of the kube-apiserver.
     pub url: String,
     etcd_port: u16,
     kubectl: PathBuf,
@@ -70,10 +70,11 @@ pub struct Cluster {
     binaries: Binaries,
 }
 
-/// Returns whether the programs of a cluster exist. If they do not, prints one line with the reason.
+/// Finds the programs of a cluster. If one is missing, prints a line with the reason and returns None.
 ///
 /// # Panics
-/// In CI; see [`missing::skip`].
+///
+/// Panics in CI if a program is missing; see [`missing::skip`].
 fn find() -> Option<Binaries> {
     Binaries::find()
         .inspect_err(|why| missing::skip("everything that needs a real cluster", why))
@@ -81,10 +82,12 @@ fn find() -> Option<Binaries> {
 }
 
 impl Cluster {
-    /// Starts a cluster and waits until it is ready. None: the programs are missing.
+    /// Starts a cluster and waits until its API is ready. Returns None if the programs of a cluster are
+    /// missing.
     ///
     /// # Panics
-    /// Panics if a server does not start. The message ends with the last lines of the log of the server.
+    ///
+    /// Panics if a server does not start. The message ends with the last lines of that server's log.
     pub async fn start(options: Options) -> Option<Self> {
         let binaries = find()?;
         // Another process may take a port before the server binds it.
@@ -180,7 +183,7 @@ impl Cluster {
         self.servers.push(server);
     }
 
-    /// Kills the API server. etcd keeps running with all data.
+    /// Kills the API server. etcd keeps running, so no data is lost.
     pub fn kill_apiserver(&mut self) {
         self.servers
             .retain(|server| server.name() != "kube-apiserver");
@@ -204,14 +207,14 @@ impl Cluster {
 
     /// Starts the garbage collector and the namespace controller.
     ///
-    /// The garbage collector looks for new kinds only every 30 seconds. So install the kinds whose dependents
-    /// a test deletes before this call.
+    /// The garbage collector looks for new kinds only every 30 seconds. So a test must install its kinds
+    /// before this call, if it needs the deletion of their dependents.
     pub fn start_controllers(&mut self) {
         self.start_manager(&CONTROLLERS);
     }
 
-    /// Starts the garbage collector, the namespace controller, the workload controllers, and a fake node
-    /// whose pods are ready at once.
+    /// Starts the garbage collector, the namespace controller and the workload controllers. Also starts a
+    /// fake node, which marks its pods as ready at once.
     pub async fn start_node(&mut self) {
         self.start_manager(&[&CONTROLLERS[..], &OF_WORKLOADS].concat());
         let (client, kubeconfig) = (self.client(), self.kubeconfig());
@@ -262,17 +265,17 @@ impl Cluster {
         }
     }
 
-    /// Returns a client of the user with all permissions.
+    /// Returns a client for the user with all permissions.
     pub fn client(&self) -> kube::Client {
         self.client_as(ADMIN)
     }
 
-    /// Returns a client of one of [`USERS`] or of [`ADMIN`].
+    /// Returns a client for a user: one of [`USERS`], or [`ADMIN`].
     pub fn client_as(&self, user: &str) -> kube::Client {
         kube::Client::try_from(self.config(user)).expect("a client for a loopback address")
     }
 
-    /// Returns the connection settings of a user.
+    /// Returns the connection settings for a user.
     pub fn config(&self, user: &str) -> kube::Config {
         let mut config = kube::Config::new(self.url.parse().expect("a loopback address"));
         config.accept_invalid_certs = true;
@@ -290,12 +293,12 @@ impl Cluster {
         format!("token-of-{user}")
     }
 
-    /// Writes a kubeconfig of the user with all permissions, and returns its path.
+    /// Writes a kubeconfig for the user with all permissions, and returns its path.
     pub fn kubeconfig(&self) -> PathBuf {
         self.kubeconfig_of(ADMIN)
     }
 
-    /// Writes a kubeconfig of a user, and returns its path.
+    /// Writes a kubeconfig for a user, and returns its path.
     pub fn kubeconfig_of(&self, user: &str) -> PathBuf {
         let kubeconfig = serde_json::json!({
             "apiVersion": "v1",
@@ -315,7 +318,7 @@ impl Cluster {
         path
     }
 
-    /// Returns a kubectl command that is configured only for this cluster.
+    /// Returns a kubectl command that uses this cluster, and no configuration of the developer.
     pub fn kubectl(&self) -> Command {
         let mut command = Command::new(&self.kubectl);
         command
@@ -325,7 +328,7 @@ impl Cluster {
         command
     }
 
-    /// Compacts etcd to its newest revision, so that the older revisions are gone.
+    /// Compacts etcd, which removes all revisions but the newest one.
     pub async fn compact(&self) {
         let range = self
             .etcd("range", &serde_json::json!({"key": "AA==", "limit": 1}))
@@ -344,7 +347,7 @@ impl Cluster {
         );
     }
 
-    /// Changes the value of a key in etcd without the API server.
+    /// Changes the value of a key in etcd directly, without the API server.
     pub async fn rewrite(&self, key: &str, change: impl Fn(&str) -> String) {
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let found = self
@@ -358,7 +361,7 @@ impl Cluster {
         self.store(key, &change(&value)).await;
     }
 
-    /// Sets the value of a key in etcd, bypassing the API server.
+    /// Sets the value of a key in etcd directly, without the API server.
     pub async fn store(&self, key: &str, value: &str) {
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let put = serde_json::json!({"key": encode(key), "value": encode(value)});
@@ -405,7 +408,7 @@ impl Cluster {
     }
 }
 
-/// Makes a P-256 key pair in the two PEM formats that kube-apiserver reads.
+/// Makes a P-256 key pair, in the two PEM formats that kube-apiserver needs.
 fn signing_key() -> (String, String) {
     // The bytes of a SubjectPublicKeyInfo before the uncompressed P-256 point.
     const PREFIX: [u8; 26] = [

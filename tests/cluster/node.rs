@@ -1,4 +1,5 @@
-//! A fake node. A task of this module binds all pods to the node, and kwok makes the pods ready.
+//! A fake node. A task of this module binds all pods to the node, and the program kwok marks the pods as
+//! ready.
 
 use std::path::Path;
 
@@ -13,17 +14,17 @@ use tokio::task::JoinHandle;
 use super::binaries;
 use super::server::Server;
 
-/// The name of the node.
+/// The name of the fake node.
 const NODE: &str = "node-1";
 
-/// A running fake node. Dropping it stops the task and kwok.
+/// A running fake node. Dropping the value stops the task and kwok.
 pub struct FakeNode {
     binding: JoinHandle<()>,
     _kwok: Server,
 }
 
 impl FakeNode {
-    /// Starts the fake node of a cluster.
+    /// Starts a fake node in a cluster.
     pub async fn start(client: Client, kubeconfig: &Path, directory: &Path) -> Self {
         let nodes: Api<Node> = Api::all(client.clone());
         let node = json!({"metadata": {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}}});
@@ -60,7 +61,7 @@ impl Drop for FakeNode {
     }
 }
 
-/// Binds every pod to the node, in place of a scheduler.
+/// Binds every new pod to the fake node, because no scheduler runs.
 async fn bind(client: Client) {
     let pods: Api<Pod> = Api::all(client.clone());
     let unbound = watcher::Config::default().fields("spec.nodeName=");

@@ -1,4 +1,4 @@
-//! A server process that ends together with the process that started it.
+//! A server process that ends together with the test process that started it.
 
 use std::{
     fs,
@@ -7,8 +7,8 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-/// The shell script that runs a server. It keeps a pipe from this process as descriptor 3, and kills the
-/// server when the pipe closes. So the server also ends if this process is killed and runs no destructor.
+/// The shell script that runs a server. Its descriptor 3 is a pipe from the test process, and it kills the
+/// server when the pipe closes. So the server also ends if the test process is killed and runs no destructor.
 const LEASH: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- &
 server=$!
@@ -16,7 +16,7 @@ server=$!
 exec 3<&-
 wait "$server""#;
 
-/// A running server and its log file.
+/// A running server, with its log file.
 pub struct Server {
     name: &'static str,
     leash: Child,
@@ -24,7 +24,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `program` and writes its output to `NAME.log` in `directory`.
+    /// Starts `program`. Its output goes to the file `NAME.log` in `directory`.
     pub fn start(
         name: &'static str,
         program: &Path,
@@ -55,12 +55,12 @@ impl Server {
         self.name
     }
 
-    /// Returns the exit status of the server. None: the server runs.
+    /// Returns the exit status of the server; None while the server runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.leash.try_wait().ok().flatten()
     }
 
-    /// Returns the last 25 lines of the log, with a heading.
+    /// Returns the last 25 lines of the server's log, with a heading.
     pub fn tail(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

@@ -29,7 +29,7 @@ pub fn cases() -> Vec<Case> {
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
-/// Returns a policy for widgets in the namespace of the case.
+/// Returns a ValidatingAdmissionPolicy for widgets in the namespace of the case.
 fn policy(t: &Target, operations: Value, resources: Value, spec: Value) -> Value {
     let mut whole = json!({
         "failurePolicy": "Fail",
@@ -73,7 +73,8 @@ async fn attempt(t: &Target, spec: Value) -> Answer {
     t.post(&path, &widget::with_spec("probe", spec)).await
 }
 
-/// Repeats a dry run of a creation until the answer shows that the server enforces the policy.
+/// Creates a widget by dry run, again and again, until `active` is true for the answer. Then the server
+/// enforces the policy.
 async fn until_active(t: &Target, spec: Value, active: impl Fn(&Answer) -> bool) -> Answer {
     let deadline = tokio::time::Instant::now() + crate::target::PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! Cases about server-side apply: field owners, conflicts, and fields that a field manager no longer sends.
+//! Cases about server-side apply: field owners, conflicts, and fields that a field manager no longer applies.
 
 use serde_json::{Value, json};
 

@@ -189,7 +189,7 @@ async fn a_field_manager_that_is_too_long(t: Target) -> Outcome {
     Ok(())
 }
 
-/// Returns a value of every JSON type except the type of `but`.
+/// Returns one value of every JSON type except the type of `but`.
 fn odd(but: Value) -> Vec<Value> {
     let mut all = vec![
         json!("x"),
@@ -216,7 +216,7 @@ fn config() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"l": "m"}}, "data": {"k": "v"}})
 }
 
-/// Returns copies of the object. In each copy, one part has a value of another type.
+/// Returns copies of an object. In each copy, one of `parts` has a value of another type.
 fn misshapen(object: &Value, parts: &[(&str, Value)]) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for (place, right) in parts {

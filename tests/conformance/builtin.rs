@@ -1,7 +1,8 @@
-//! Compares the table of built-in kinds in kube-embedded with a real server.
+//! Compares kube-embedded's table of built-in kinds with a real server.
 //!
-//! `compact` generates the table from the server. `check` compares it with the committed table, or writes it
-//! if `BOWLINE_BLESS=1`. `defaults::check` compares the defaults.
+//! `compact` generates the table from the real server. `check` compares the generated table with the
+//! committed one; if `BOWLINE_BLESS=1`, it writes the table instead. `defaults::check` compares the default
+//! values.
 
 pub mod decode;
 pub mod defaults;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use kube::Client;
 use serde_json::{Map, Value, json};
 
-/// The API groups that a data plane needs.
+/// The API groups in the table: those that a data plane needs.
 const GROUPS: &[(&str, &str)] = &[
     ("", "v1"),
     ("admissionregistration.k8s.io", "v1"),
@@ -33,8 +34,8 @@ const GROUPS: &[(&str, &str)] = &[
     ("storage.k8s.io", "v1"),
 ];
 
-/// The fields of a schema that the table keeps. Descriptions are left out, because they are nine tenths of a
-/// schema.
+/// The fields of a schema that the table keeps. The table leaves out descriptions, because they are nine
+/// tenths of a schema.
 const KEPT: &[&str] = &[
     "$ref",
     "additionalProperties",
@@ -74,7 +75,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// Generates the table from the aggregated discovery of `/api` and `/apis`, and from the OpenAPI documents.
+/// Generates the table from the discovery documents of `/api` and `/apis`, and from the OpenAPI documents.
 pub fn compact(discovery: &[Value], openapi: &[Value]) -> Value {
     let mut resources: Vec<Value> = discovery
         .iter()
@@ -251,8 +252,8 @@ fn references(value: &Value) -> BTreeSet<&str> {
     found
 }
 
-/// Prints the table with one line per resource and per schema, so that a change of the server gives a small
-/// diff.
+/// Formats the table with one line per resource and per schema, so that a change of the server gives a small
+/// git diff.
 fn print(table: &Value) -> String {
     let resources: Vec<String> = list(table, "resources")
         .iter()
@@ -285,7 +286,7 @@ async fn get(client: &Client, path: &str, accept: &str) -> Result<Value, String>
     serde_json::from_str(&answer).map_err(|e| format!("{path}: {e}"))
 }
 
-/// Compares the committed table with the one that this server generates.
+/// Compares the committed table with the table that this server gives.
 pub async fn check(client: &Client) -> Result<(), String> {
     const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let discovery = [
@@ -320,7 +321,7 @@ pub async fn check(client: &Client) -> Result<(), String> {
     ))
 }
 
-/// Lists the differences of two values, with their paths.
+/// Adds the differences of two JSON values to `out`, each with its path.
 pub fn differences(path: &str, ours: &Value, theirs: &Value, out: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {

@@ -1,4 +1,4 @@
-//! Cases about CRDs: their creation, change and deletion.
+//! Cases about creating, changing and deleting CRDs.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub fn cases() -> Vec<Case> {
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Returns a CRD in an API group that only this case uses.
+/// Returns a CRD in an API group that no other case uses.
 fn definition(t: &Target, plural: &str, kind: &str, spec_schema: Value) -> Value {
     let group = format!("{}.test", t.namespace);
     json!({
@@ -94,7 +94,7 @@ fn object(t: &Target, version: &str, kind: &str, name: &str, spec: Value) -> Val
     })
 }
 
-/// Waits until the server serves a path.
+/// Waits until the server serves the collection at a path.
 async fn served(t: &Target, path: &str) {
     t.until(path, "serving", |answer| answer.code == 200).await;
 }

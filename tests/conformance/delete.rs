@@ -1,4 +1,4 @@
-//! Cases about the deletion of one object and of many objects.
+//! Cases about deleting one object, and about deleting many objects in one request.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Cases about the deletion of owners and of their dependents.
+//! Cases about what happens to dependents when their owner is deleted.
 
 use serde_json::{Value, json};
 

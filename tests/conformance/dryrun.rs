@@ -1,4 +1,4 @@
-//! Cases about `dryRun=All`: the server answers as for the write, but writes nothing.
+//! Cases about `dryRun=All`: the server answers as if it had written, but writes nothing.
 
 use serde_json::{Value, json};
 

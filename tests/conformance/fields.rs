@@ -1,4 +1,4 @@
-//! Cases about the fields that the server maintains: generation and managedFields.
+//! Cases about the metadata fields that the server maintains: generation and managedFields.
 
 use serde_json::{Value, json};
 
@@ -24,9 +24,10 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Returns the manager, operation, subresource and fields of every managedFields entry.
+/// Returns the manager, operation, subresource and fields of every entry in managedFields.
 ///
-/// The entries are sorted by manager, because the server sorts by time first, and times are whole seconds.
+/// Sorts the entries by manager. The server sorts them by time, and times are whole seconds, so its order is
+/// not fixed.
 pub fn owners(object: &Value) -> Value {
     let mut entries: Vec<Value> = object["metadata"]["managedFields"]
         .as_array()

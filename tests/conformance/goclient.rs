@@ -1,5 +1,5 @@
-//! Runs a Go program on both servers. It uses every kind of client of client-go and controller-runtime. Its
-//! source is in `tests/cluster/assets/goclient`.
+//! Runs a Go program on the real server and on the embedded API. The program uses every kind of client in
+//! client-go and controller-runtime. Its source is in `tests/cluster/assets/goclient`.
 
 use std::{fs, path::Path, process::Command, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
 
 const SIDES: [&str; 2] = ["real", "embedded"];
 
-/// Returns the names of the tests that need a server.
+/// Returns the names of the tests that need a running server.
 pub fn titles() -> Vec<String> {
     SIDES
         .iter()
@@ -20,7 +20,7 @@ pub fn titles() -> Vec<String> {
         .collect()
 }
 
-/// Returns the tests: the Go program on both servers, and the check of the generated protobuf table.
+/// Returns the tests: one run of the Go program per server, and the check of the generated protobuf table.
 pub fn trials(pair: &Option<Arc<Pair>>) -> Vec<Trial> {
     let mut trials = vec![Trial::test("goclient::wire", wire)];
     for (title, side) in titles().into_iter().zip(SIDES) {
@@ -35,8 +35,7 @@ pub fn trials(pair: &Option<Arc<Pair>>) -> Vec<Trial> {
     trials
 }
 
-/// Builds the Go program. None: Go is missing, and the tests print a line and pass. Panics in CI if Go is
-/// missing.
+/// Builds the Go program. If Go is missing, returns None, so that the tests are skipped; in CI, panics.
 fn program() -> Option<std::path::PathBuf> {
     binaries::goclient()
         .inspect_err(|why| missing::skip("the programs in Go", why))

@@ -1,4 +1,4 @@
-//! Cases about single built-in kinds.
+//! Cases about special features of single built-in kinds.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Cases about lists: their format, their order and their resourceVersion.
+//! Cases about the answers to list requests: their format, their order and their resourceVersion.
 
 use serde_json::json;
 

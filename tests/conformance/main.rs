@@ -1,8 +1,8 @@
 //! One test suite for the embedded API and for a real kube-apiserver. Every case runs on both, as
 //! `embedded::MODULE::CASE` and `cluster::MODULE::CASE`.
 //!
-//! The real server is the authority: a case must pass on it, and a different answer of the embedded API is a
-//! bug. Each case has its own namespace.
+//! The real server is the authority: a case must pass there, and a different answer of the embedded API is a
+//! bug. Each case has its own namespace, so cases run at the same time.
 
 #[path = "../cluster/mod.rs"]
 mod cluster;
@@ -49,12 +49,12 @@ use std::{future::Future, pin::Pin, process::ExitCode, sync::Arc, time::Duration
 use libtest_mimic::{Arguments, Failed, Trial};
 use target::{Place, Target};
 
-/// The result of a case. A failed expectation panics with the expected and the actual value.
+/// The result of a case. A failed assertion panics instead, with the expected and the actual value.
 pub type Outcome = Result<(), Failed>;
 
 type Run = dyn Fn(Target) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync;
 
-/// One test case of the API.
+/// A test case that runs on both servers.
 #[derive(Clone)]
 pub struct Case {
     name: String,
@@ -63,7 +63,7 @@ pub struct Case {
     cluster_only: bool,
 }
 
-/// Makes a case from an async function. The path of the function is the name of the case.
+/// Makes a case from an async function. The case gets the path of the function as its name.
 pub fn case<F, R>(run: F) -> Case
 where
     F: Fn(Target) -> R + Send + Sync + 'static,
@@ -81,7 +81,7 @@ where
     }
 }
 
-/// Makes a case that runs while no other case runs, because it would disturb them.
+/// Makes a case that runs alone, because it would disturb other cases.
 pub fn alone<F, R>(run: F) -> Case
 where
     F: Fn(Target) -> R + Send + Sync + 'static,
@@ -93,7 +93,8 @@ where
     }
 }
 
-/// Makes a case that runs only on the real server, because it compares data of the embedded API with it.
+/// Makes a case that runs only on the real server. Such a case compares data of kube-embedded with the real
+/// server.
 pub fn on_the_cluster<F, R>(run: F) -> Case
 where
     F: Fn(Target) -> R + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Cases about valid and invalid names of objects.
+//! Cases about valid and invalid object names.
 
 use serde_json::json;
 

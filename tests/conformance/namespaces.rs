@@ -1,4 +1,4 @@
-//! Cases about namespaces and their deletion.
+//! Cases about namespaces, and about the objects in a deleted namespace.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Sends random patches and applies to a real server and repeats each one on the code of the embedded API.
-//! The resulting objects and field owners must be equal.
+//! Sends random patches and applies to a real server, and repeats each one with the code of the embedded API.
+//! Both must give the same object with the same field owners.
 //!
 //! Every step starts from the object on the real server, so that one difference does not hide the next one.
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use self::subjects::{Dice, Subject, object, some, subjects, texts, widget_schema};
 
-/// Returns the object without the fields whose values only the server decides.
+/// Returns a copy of the object, without the fields whose values only the server decides.
 fn comparable(object: &Value) -> Value {
     let mut out = object.clone();
     if let Some(metadata) = out.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -98,8 +98,8 @@ async fn install(client: &Client) -> Result<(), String> {
     Err("the server does not serve the new kind".to_owned())
 }
 
-/// Writes `steps` times to one object of every kind, and compares each answer. Returns the differences as an
-/// error.
+/// Writes `steps` times to one object of every kind, and compares each answer. The error contains the
+/// differences.
 pub async fn check(client: &Client, seed: u64, steps: usize) -> Result<(), String> {
     install(client).await?;
     let mut dice = Dice(seed.max(1));
@@ -303,8 +303,8 @@ async fn one_step(
     }
 }
 
-/// Writes a random status by merge patch or by apply, and compares the result. The rest of the object must
-/// not change.
+/// Writes a random status by merge patch or by apply, and compares the result. The write must change nothing
+/// outside the status.
 async fn status_step(
     client: &Client,
     subject: &Subject,

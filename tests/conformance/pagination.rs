@@ -1,4 +1,4 @@
-//! Cases about lists in pages.
+//! Cases about list requests that are answered in pages.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Cases about reading one object, and about objects that do not exist.
+//! Cases about reading one object. Also about reading an object that does not exist.
 
 use serde_json::json;
 

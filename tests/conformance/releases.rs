@@ -1,4 +1,5 @@
-//! Cases about bowline's kinds: a Release never changes, and the name of a ReleasePin matches its spec.
+//! Cases about the rules of bowline's kinds: a Release never changes, and the name of a ReleasePin matches
+//! its spec.
 
 use serde_json::{Value, json};
 
@@ -69,7 +70,7 @@ fn image(image: &str) -> Value {
     json!({"spec": {"workload": {"spec": {"image": image}}}})
 }
 
-/// Creates a release by apply, and waits until the server enforces the policy on releases.
+/// Creates a Release by apply, and waits until the server enforces the policy on Releases.
 async fn made(t: &Target) -> Value {
     let made = t
         .apply(&t.releases("/cart-v1"), "maker", &release())
@@ -90,7 +91,7 @@ async fn made(t: &Target) -> Value {
     }
 }
 
-/// Asserts that the server refused an attempt to change the release, or that the attempt changed nothing.
+/// Asserts that an attempt to change a Release failed, or changed nothing. `way` names the attempt.
 async fn still(t: &Target, made: &Value, way: &str, answer: Answer) {
     let now = t.get(&t.releases("/cart-v1")).await.ok();
     same(

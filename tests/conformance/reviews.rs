@@ -1,4 +1,4 @@
-//! Cases about reviews of the user's own identity and permissions.
+//! Cases about the review kinds with which users ask for their own identity and permissions.
 
 use serde_json::json;
 

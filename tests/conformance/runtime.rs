@@ -1,5 +1,5 @@
-//! The runtime of the crate kube (watchers, reflectors, controllers) works on the embedded API as on a real
-//! cluster.
+//! The runtime of the crate kube (watchers, reflectors, controllers) must work on the embedded API as on a
+//! real cluster.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -224,7 +224,7 @@ async fn a_typed_watch(t: Target) -> Outcome {
     Ok(())
 }
 
-/// Runs a watcher through its first list and one event of each type.
+/// Runs a watcher through its first list, and through one event of each type.
 async fn followed(t: Target, settings: watcher::Config) -> Outcome {
     let api: Api<Widget> = t.api();
     for name in ["a", "b", "c"] {

@@ -1,5 +1,5 @@
-//! Invalid custom resources: the schema code of the embedded API must report the same errors with the same
-//! messages as a real server.
+//! Invalid custom resources. The embedded API must report the same errors with the same messages as a real
+//! server.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use kube::Client;
 use kube_embedded::schema::Schema;
 use serde_json::{Value, json};
 
-/// A schema that contains every type of rule of a CRD once.
+/// The schema of a CRD that contains each type of validation rule once.
 const SCHEMA: &str = r#"{"type": "object", "required": ["spec"], "properties": {
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}}},
         "spec": {"type": "object", "required": ["name"], "properties": {
@@ -167,7 +167,8 @@ fn cases() -> Vec<Value> {
     cases
 }
 
-/// Sends every case to the real server as a dry run, and compares the causes with those of the embedded API.
+/// Sends every case to the real server as a dry run. Compares the causes in the answer with those of the
+/// embedded API.
 pub async fn check(client: &Client) -> Result<(), String> {
     let schema = schema();
     let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -1,4 +1,4 @@
-//! Cases about strategic merge patches, which merge the lists of built-in kinds by key.
+//! Cases about strategic merge patches, which merge the lists of built-in kinds by a key of their items.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Cases about answers in other formats: tables, and metadata only.
+//! Cases about answers in other formats than the whole object: as a table, or with the metadata only.
 
 use serde_json::{Value, json};
 

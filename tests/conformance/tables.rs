@@ -1,6 +1,6 @@
-//! Cases that compare the embedded API with a real server without a request to the embedded API: the table of
-//! built-in kinds, their defaults and decode errors, the validation errors of custom resources, the owners of
-//! fields.
+//! Cases that compare data and functions of kube-embedded with a real server. They send requests only to the
+//! real server. They are about the table of built-in kinds, their default values and decode errors, the
+//! validation of custom resources, and the owners of fields.
 
 use kube::Client;
 
@@ -32,7 +32,8 @@ async fn bad_custom_resources_are_refused_alike(t: Target) -> Outcome {
     Ok(schemas::check(&t.client).await?)
 }
 
-/// `BOWLINE_FULL=1` runs ten seeds instead of one.
+/// Random writes leave the same field owners on both sides. `BOWLINE_FULL=1` uses ten random seeds instead of
+/// one.
 async fn random_writes_leave_the_same_owners(t: Target) -> Outcome {
     let seeds = if std::env::var_os("BOWLINE_FULL").is_some() {
         10

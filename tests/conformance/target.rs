@@ -1,7 +1,7 @@
-//! The API that a case runs against. It sends requests, and returns answers and watch events.
+//! The API that a case tests. It sends the requests of the case, and returns answers and watch events.
 //!
 //! Cases send plain HTTP through `kube::Client`, so that they can compare status codes, headers and whole
-//! bodies. Only the cases of the module `runtime` use the typed API.
+//! bodies. Only the cases in the module `runtime` use the typed API.
 
 use std::{collections::VecDeque, fmt::Write as _, sync::Arc, time::Duration};
 
@@ -18,14 +18,15 @@ use crate::{
     widget,
 };
 
-/// The time limit for an event that must happen.
+/// The longest wait for an event that must happen.
 pub const PATIENCE: Duration = Duration::from_secs(45);
 
-/// A server that all cases share.
+/// A server on which all cases run.
 pub struct Place {
     client: Client,
     backing: Backing,
-    /// Every case holds a read lock. The few cases that disturb others hold the write lock.
+    /// Lets some cases run alone. Every case holds a read lock, and a case that disturbs others holds the
+    /// write lock.
     pub turn: RwLock<()>,
 }
 
@@ -54,7 +55,7 @@ impl Place {
         }))
     }
 
-    /// Starts a real cluster. None: the programs of a cluster are missing.
+    /// Starts a real cluster. Returns None if the programs of a cluster are missing.
     pub async fn cluster() -> Option<Arc<Self>> {
         let mut cluster = Cluster::start(Options::default()).await?;
         let client = cluster.client();
@@ -69,17 +70,17 @@ impl Place {
     }
 }
 
-/// An API and the namespace of one case.
+/// The server, and the namespace that only one case uses.
 #[derive(Clone)]
 pub struct Target {
     place: Arc<Place>,
-    /// A client with the default settings.
+    /// A client with default settings.
     pub client: Client,
     /// The namespace of this case.
     pub namespace: String,
 }
 
-/// The kinds of patches.
+/// The types of patch requests.
 #[derive(Debug, Clone, Copy)]
 pub enum Patch {
     Json,
@@ -98,7 +99,7 @@ impl Patch {
 }
 
 impl Target {
-    /// Creates the namespace of a case.
+    /// Creates the namespace for a case.
     pub async fn new(place: Arc<Place>, case: &str) -> Self {
         let mut namespace = case.replace("::", "-").replace('_', "-");
         namespace.truncate(50);
@@ -118,8 +119,8 @@ impl Target {
         target
     }
 
-    /// Removes the history of the server. The caches of a real server keep the history of most kinds longer,
-    /// so use only ServiceAccounts after this call.
+    /// Removes the watch history of the server. A real server caches the history of most kinds, so a case may
+    /// use only ServiceAccounts afterwards.
     pub async fn compact(&self) {
         match &self.place.backing {
             Backing::Cluster(cluster) => cluster.compact().await,
@@ -133,27 +134,27 @@ impl Target {
         }
     }
 
-    /// Returns a path of the core group in the namespace of the case.
+    /// Returns a request path of the core group, inside the namespace of the case.
     pub fn core(&self, rest: &str) -> String {
         format!("/api/v1/namespaces/{}/{rest}", self.namespace)
     }
 
-    /// Returns a path of another API group in the namespace of the case.
+    /// Returns a request path of another API group, inside the namespace of the case.
     pub fn group(&self, group_version: &str, rest: &str) -> String {
         format!("/apis/{group_version}/namespaces/{}/{rest}", self.namespace)
     }
 
-    /// Returns a path of widgets in the namespace of the case.
+    /// Returns a request path of widgets, inside the namespace of the case.
     pub fn widgets(&self, rest: &str) -> String {
         self.group(widget::API_VERSION, &format!("widgets{rest}"))
     }
 
-    /// Returns a path of ConfigMaps in the namespace of the case.
+    /// Returns a request path of ConfigMaps, inside the namespace of the case.
     pub fn configmaps(&self, rest: &str) -> String {
         self.core(&format!("configmaps{rest}"))
     }
 
-    /// Sends any request, and returns the answer.
+    /// Sends a request, and returns the answer.
     pub async fn send(&self, request: Request<Vec<u8>>) -> Answer {
         let (parts, body) = request.into_parts();
         let sent = format!(
@@ -221,7 +222,7 @@ impl Target {
             .await
     }
 
-    /// Sends a POST request with any bytes as body.
+    /// Sends a POST request with any text as its body.
     pub async fn post_raw(&self, path: &str, content_type: &str, body: &str) -> Answer {
         self.call(Method::POST, path, content_type, body.into())
             .await
@@ -238,20 +239,20 @@ impl Target {
             .await
     }
 
-    /// Sends a PATCH request with any content type and any body.
+    /// Sends a PATCH request with any content type and any text as its body.
     pub async fn patch_raw(&self, path: &str, content_type: &str, body: &str) -> Answer {
         self.call(Method::PATCH, path, content_type, body.into())
             .await
     }
 
-    /// Applies an object as a field manager, without force.
+    /// Applies an object as the field manager `manager`, without force.
     pub async fn apply(&self, path: &str, manager: &str, body: &Value) -> Answer {
         let path = format!("{path}?fieldManager={manager}");
         self.patch_raw(&path, "application/apply-patch+yaml", &body.to_string())
             .await
     }
 
-    /// Applies an object as a field manager, and takes over the fields of other managers.
+    /// Applies an object as the field manager `manager`, with force: takes over the fields of other managers.
     pub async fn force_apply(&self, path: &str, manager: &str, body: &Value) -> Answer {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.patch_raw(&path, "application/apply-patch+yaml", &body.to_string())
@@ -273,7 +274,7 @@ impl Target {
             .await
     }
 
-    /// Creates a ConfigMap with one key, and returns it.
+    /// Creates a ConfigMap with one key, and returns the created object.
     pub async fn configmap(&self, name: &str) -> Value {
         self.post(
             &self.configmaps(""),
@@ -283,14 +284,14 @@ impl Target {
         .created()
     }
 
-    /// Creates a widget with this spec, and returns it.
+    /// Creates a widget with this spec, and returns the created object.
     pub async fn widget(&self, name: &str, spec: Value) -> Value {
         self.post(&self.widgets(""), &widget::with_spec(name, spec))
             .await
             .created()
     }
 
-    /// Opens a watch. The path contains all query parameters except `watch` itself.
+    /// Opens a watch. `path` contains all query parameters except `watch` itself.
     pub async fn watch(&self, path: &str) -> Watch {
         self.watch_as(path, "application/json").await
     }
@@ -327,8 +328,7 @@ impl Target {
         }
     }
 
-    /// Reads a path again and again until the answer fulfils `wanted`. After the timeout, panics with the
-    /// last answer.
+    /// Reads a path until `wanted` is true for the answer. After the time limit, panics with the last answer.
     pub async fn until(&self, path: &str, what: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
@@ -346,20 +346,20 @@ impl Target {
         }
     }
 
-    /// Waits until the object at a path is deleted.
+    /// Waits until no object exists at a path.
     pub async fn gone(&self, path: &str) {
         self.until(path, "its end", |answer| answer.code == 404)
             .await;
     }
 
-    /// Returns the current resourceVersion of the list of ConfigMaps in the namespace.
+    /// Returns the current resourceVersion of the ConfigMaps in the namespace.
     pub async fn now(&self) -> String {
         let list = self.get(&self.configmaps("")).await.ok();
         text(&list, "/metadata/resourceVersion")
     }
 }
 
-/// An HTTP answer, with its request.
+/// An HTTP answer, with the request that it belongs to.
 #[derive(Debug, Clone)]
 pub struct Answer {
     sent: String,
@@ -370,19 +370,19 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the body. Panics if the status code is not 200.
+    /// Returns the body of the answer. Panics if the status code is not 200.
     #[track_caller]
     pub fn ok(self) -> Value {
         self.with_code(200)
     }
 
-    /// Returns the body. Panics if the status code is not 201.
+    /// Returns the body of the answer. Panics if the status code is not 201.
     #[track_caller]
     pub fn created(self) -> Value {
         self.with_code(201)
     }
 
-    /// Returns the body. Panics if the status code is not `code`.
+    /// Returns the body of the answer. Panics if the status code is not `code`.
     #[track_caller]
     pub fn with_code(self, code: u16) -> Value {
         assert!(
@@ -395,8 +395,8 @@ impl Answer {
         self.body
     }
 
-    /// Asserts a failure whose message begins with `beginning` and continues with words of a parser. Returns
-    /// its details.
+    /// Asserts a failure whose message begins with `beginning`. The rest of the message may be any text of a
+    /// parser. Returns the details of the failure.
     #[track_caller]
     pub fn refused_with(self, code: u16, reason: &str, beginning: &str) -> Value {
         let message = self.body["message"].as_str().unwrap_or_default().to_owned();
@@ -409,7 +409,7 @@ impl Answer {
         self.refused(code, reason, &message)
     }
 
-    /// Asserts a failure with this code, reason and message. Returns its details.
+    /// Asserts a failure with this code, reason and message. Returns the details of the failure.
     #[track_caller]
     pub fn refused(self, code: u16, reason: &str, message: &str) -> Value {
         let mut expected = json!({
@@ -438,7 +438,7 @@ impl Answer {
     }
 }
 
-/// An open watch.
+/// An open watch request.
 pub struct Watch {
     path: String,
     chunks: std::pin::Pin<Box<dyn Stream<Item = Vec<u8>> + Send>>,
@@ -447,7 +447,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns the next event. None: the server has closed the watch.
+    /// Returns the next event of the watch; None if the server has closed the watch.
     pub async fn poll(&mut self) -> Option<Value> {
         loop {
             if let Some(line) = self.lines.pop_front() {
@@ -471,7 +471,7 @@ impl Watch {
         }
     }
 
-    /// Returns the next event, also if it is a bookmark. Panics if the server has closed the watch.
+    /// Returns the next event, which may be a bookmark. Panics if the server has closed the watch.
     pub async fn next(&mut self) -> Value {
         match self.poll().await {
             Some(event) => event,
@@ -479,8 +479,8 @@ impl Watch {
         }
     }
 
-    /// Asserts that the next event has this type and this object, and returns the object. Skips bookmarks,
-    /// unless the type is BOOKMARK.
+    /// Asserts the type and the object name of the next event, and returns the object. Skips bookmarks,
+    /// unless the expected type is BOOKMARK.
     pub async fn expect(&mut self, kind: &str, name: &str) -> Value {
         let mut event = self.next().await;
         while event["type"] == "BOOKMARK" && kind != "BOOKMARK" {
@@ -500,7 +500,7 @@ impl Watch {
     }
 }
 
-/// Asserts that two documents are equal. Prints both if they differ.
+/// Asserts that two JSON documents are equal. Prints both documents if they differ.
 #[track_caller]
 pub fn same(what: &str, actual: &Value, expected: Value) {
     assert!(
@@ -518,7 +518,7 @@ fn difference(what: &str, actual: &Value, expected: &Value) -> String {
     text
 }
 
-/// Returns the string at a JSON pointer. Panics if there is no string.
+/// Returns the string at a JSON pointer. Panics if the value there is no string.
 #[track_caller]
 pub fn text(value: &Value, pointer: &str) -> String {
     match value.pointer(pointer).and_then(Value::as_str) {
@@ -536,7 +536,7 @@ pub fn without_metadata(value: &Value, field: &str) -> Value {
     value
 }
 
-/// Returns the names of the items of a list, in order.
+/// Returns the names of the items in a list, in the order of the list.
 #[track_caller]
 pub fn names(list: &Value) -> Vec<String> {
     match list["items"].as_array() {

@@ -1,4 +1,5 @@
-//! Cases about replacing an object: optimistic concurrency, identity, and writes that change nothing.
+//! Cases about replacing an object: the resourceVersion as precondition, the uid, and writes that change
+//! nothing.
 
 use futures::future::join_all;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Cases about watches: their first events, their filters and their end.
+//! Cases about watches: the first events, the filters, and how a watch ends.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The custom kinds that the cases use: a namespaced Widget whose schema has every feature, and a
-//! cluster-scoped Gadget without subresources.
+//! The custom kinds of the cases: a namespaced Widget, whose schema uses every feature, and a cluster-scoped
+//! Gadget without subresources.
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub fn gadget(name: &str) -> Value {
     json!({"apiVersion": API_VERSION, "kind": "Gadget", "metadata": {"name": name}})
 }
 
-/// Installs both kinds and waits until the server serves them.
+/// Installs both custom kinds, and waits until the server serves them.
 pub async fn install(client: &Client) {
     for definition in [widgets(), gadgets()] {
         install_one(client, definition).await;

@@ -1,4 +1,4 @@
-//! The verbs and the controller on a real cluster without bowline's kinds.
+//! Tests of the verbs and the controller on a real cluster that does not have bowline's kinds.
 
 use std::process::Command;
 use std::sync::Arc;

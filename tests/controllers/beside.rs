@@ -1,4 +1,5 @@
-//! The controllers of an embedded store run in a command that moves a ReleasePin, or in a permanent process.
+//! Tests where the controllers of an embedded store run: in a command that changes a ReleasePin, or in a
+//! permanent process.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Kills the controller (kill -9) at random times while ReleasePins move. The next controller completes all
-//! work.
+//! Kills the controller (kill -9) at random times while ReleasePins change. The next controller must complete
+//! all work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

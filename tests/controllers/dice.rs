@@ -1,10 +1,10 @@
-//! A generator of pseudo-random numbers, which are the same in every run.
+//! A generator of pseudo-random numbers. The same seed gives the same numbers in every run.
 
-/// The generator. The value is its seed.
+/// The state of the generator, at first its seed.
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// Returns the next number, which is less than `sides`.
+    /// Returns the next number, from 0 to `sides` - 1.
     pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self
             .0

@@ -1,4 +1,4 @@
-//! Runs the commands of deploy/examples/README.md on a real cluster.
+//! Runs the commands in deploy/examples/README.md on a real cluster.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::place::{Place, Target};
 use crate::process::Process;
 use crate::uninstall::delete_kinds;
 
-/// Runs the commands of that block of the page whose first line begins with `begins`.
+/// Runs the commands of one code block in the README: the block whose first line begins with `begins`.
 async fn run_block(target: &Target, begins: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("deploy/examples/README.md")).unwrap();

@@ -1,4 +1,4 @@
-//! `bowline install` and `uninstall` on a cluster without bowline.
+//! Tests of `bowline install` and `uninstall` on a cluster without bowline.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::HANG;
 use crate::cluster::Cluster;
 use crate::user::{Ran, ended};
 
-/// Runs the program with all rights on a cluster.
+/// Runs bowline with all permissions on a cluster.
 pub async fn bowline(cluster: &Cluster, line: &str) -> Ran {
     bowline_to(cluster, line, Stdio::piped()).await
 }
 
-/// Runs the program with all rights on a cluster, and writes its stdout to `out`.
+/// Runs bowline with all permissions on a cluster. Its stdout goes to `out`.
 pub async fn bowline_to(cluster: &Cluster, line: &str, out: Stdio) -> Ran {
     let home = tempfile::tempdir().unwrap();
     let run = Command::new(env!("CARGO_BIN_EXE_bowline"))
@@ -38,7 +38,7 @@ pub async fn bowline_to(cluster: &Cluster, line: &str, out: Stdio) -> Ran {
     ended(run.unwrap()).await
 }
 
-/// Counts the lines of an output by the text after their first word.
+/// Counts the lines of an output. Lines with the same text after their first word count together.
 pub fn words(out: &str) -> BTreeMap<String, usize> {
     let mut words = BTreeMap::new();
     for line in out.lines() {
@@ -52,7 +52,7 @@ pub fn all(word: &str, count: usize) -> BTreeMap<String, usize> {
     [(word.to_owned(), count)].into()
 }
 
-/// Returns the objects that `bowline install` installs.
+/// Returns the objects that `bowline install` creates.
 pub fn bundle() -> Vec<Value> {
     bowline::cli::bundle::objects(None).unwrap()
 }
@@ -69,7 +69,7 @@ pub fn api(cluster: &Cluster, object: &Value) -> Api<DynamicObject> {
     }
 }
 
-/// Counts the installed objects that have the label of bowline and are not being deleted.
+/// Counts the objects in the cluster that have bowline's label and are not being deleted.
 async fn present(cluster: &Cluster) -> usize {
     let mut count = 0;
     for object in bundle() {
@@ -91,7 +91,7 @@ async fn present(cluster: &Cluster) -> usize {
     count
 }
 
-/// Waits until an object is deleted.
+/// Waits until the object with this name is deleted.
 pub async fn gone<K>(objects: Api<K>, name: &str)
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
@@ -301,7 +301,7 @@ fn whole(value: &mut Value) {
     }
 }
 
-/// Returns the objects by name, without differences that have no meaning: their order, and the notation of
+/// Returns the objects by name, in a form that can be compared: without their order and the notation of
 /// numbers.
 pub fn sorted(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let key = |object: &Value| {

@@ -1,4 +1,5 @@
-//! Two controller processes: only the leader writes, and the other process takes over when the leader stops.
+//! Runs two controller processes. Only the leader may write, and the other process takes over when the leader
+//! stops.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use crate::process::{Process, system_namespace};
 use crate::proxy::{Gate, Proxy, Write};
 use crate::{HANG, sized};
 
-/// The writes that two controllers send through their proxies, in order.
+/// The writes that two controller processes send through their proxies.
 #[derive(Default)]
 struct Traffic {
     seen: Mutex<Seen>,
@@ -20,13 +21,14 @@ struct Traffic {
 
 #[derive(Default)]
 struct Seen {
-    /// The last process whose write of the lease succeeded.
+    /// The process that last wrote the lease with success; None at first.
     leader: Option<&'static str>,
-    /// The writes of processes that were not the leader.
+    /// The writes of a process that was not the leader. There must be none.
     wrong: Vec<String>,
-    /// The number of writes of each process, without writes of the lease.
+    /// The number of writes by each process. Writes of the lease do not count.
     writes: std::collections::BTreeMap<&'static str, usize>,
-    /// The process whose writes of the lease the proxy stops.
+    /// The process that cannot write the lease, because the proxy holds these writes back. None if the proxy
+    /// holds back no writes.
     cut: Option<&'static str>,
 }
 
@@ -46,7 +48,7 @@ impl Traffic {
         })
     }
 
-    /// Records a write. Returns whether the proxy stops it.
+    /// Records a write. Returns whether the proxy must hold the write back.
     fn see(&self, who: &'static str, write: &Write) -> bool {
         let mut seen = self.seen.lock().unwrap();
         if write.resource == "leases" {

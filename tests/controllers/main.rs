@@ -1,5 +1,5 @@
-//! Tests of the controllers as processes: only one acts at a time, a killed one loses no work, and nothing is
-//! written without a change. Also tests their installation and removal.
+//! Tests of the controllers as processes: only one process acts at a time, a killed process loses no work,
+//! and a process writes nothing if nothing changed. Also tests the installation and removal of bowline.
 //!
 //! A test runs on an embedded store, on a cluster or on both, as `embedded::NAME` and `cluster::NAME`.
 //! `BOWLINE_FULL=1 cargo test --test controllers -- --nocapture` runs the long form of the tests and prints
@@ -57,10 +57,10 @@ use cluster::{Cluster, Options};
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::{Place, Target};
 
-/// The time limit of a wait in a test.
+/// The longest wait in a test; after it, the test fails.
 const HANG: Duration = Duration::from_secs(120);
 
-/// Returns the value for the short or for the full form.
+/// Returns `full` if BOWLINE_FULL is set, else `short`.
 fn sized<T>(short: T, full: T) -> T {
     match std::env::var_os("BOWLINE_FULL") {
         None => short,
@@ -80,7 +80,7 @@ macro_rules! proofs {
 }
 
 /// Starts a cluster with bowline's kinds and policies, the workload controllers of Kubernetes, and a fake
-/// node. None: the programs of a cluster are missing.
+/// node. Returns None if the programs of a cluster are missing.
 async fn whole_cluster() -> Option<Place> {
     let mut cluster = Cluster::start(Options::default()).await?;
     cluster::install_bowline(&cluster.client()).await;

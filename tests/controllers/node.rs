@@ -1,4 +1,4 @@
-//! Checks that the fake node behaves as the other tests assume.
+//! Tests that the fake node behaves as the other tests assume.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::HANG;
 use crate::place::Target;
 
-/// Creates an object and waits until its status fulfils a condition.
+/// Creates an object, and waits until `wanted` is true for its status.
 async fn becomes<K>(target: &Target, object: Value, wanted: impl Fn(&Value) -> bool)
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>

@@ -1,8 +1,8 @@
-//! Applies the objects of deploy/examples in random orders. The final state must always be the same and equal
-//! byte for byte to the rendered files, without any other object.
+//! Applies the objects of deploy/examples in random orders. The final objects must always be the same, equal
+//! the rendered files byte for byte, and include no other object.
 //!
-//! The test cluster allows a volume claim to change its size and to get a storage class later. On a cluster
-//! that does not allow it, settings that are applied after their ReleasePin cannot change an existing claim.
+//! The test cluster allows a volume claim to change its size and its storage class later. Other clusters
+//! refuse this, so there the settings must be applied before their ReleasePin.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ use crate::dice::Dice;
 use crate::place::{Place, Target};
 use crate::{HANG, sized};
 
-/// The number of embedded stores that are tested at the same time.
+/// The number of embedded stores on which the test runs at the same time.
 const SIDE_BY_SIDE: usize = 4;
 /// The duration of one step of the simulator.
 const STEP: Duration = Duration::from_millis(20);
@@ -95,13 +95,13 @@ pub async fn the_order_does_not_matter(target: Arc<Target>) {
     );
 }
 
-/// The objects of the example, and the expected result.
+/// The objects of deploy/examples, and the expected result.
 struct Example {
     namespace: String,
     objects: Vec<Value>,
-    /// The expected manifests, by the name of the ReleasePin.
+    /// The expected manifests, by the name of the ReleasePin that gives them.
     rendered: BTreeMap<String, Rendered>,
-    /// The namespaces of the environments.
+    /// The namespaces to which the environments deploy.
     places: Vec<String>,
 }
 
@@ -152,8 +152,8 @@ impl Example {
         }
     }
 
-    /// Applies all objects in a random order and starts the controllers at a random point in it. Returns the
-    /// final state.
+    /// Applies all objects in a random order, and starts the controllers somewhere in between. Returns the
+    /// final state. `order` is the random seed.
     async fn play(&self, target: &Target, order: u64) -> State {
         let client = target.client();
         let mut dice = Dice(1_000 + order);
@@ -188,7 +188,7 @@ impl Example {
         applied.unwrap_or_else(|error| panic!("{} {name}: {error}", object["kind"]));
     }
 
-    /// Waits until every ReleasePin is rendered as expected and ready.
+    /// Waits until every ReleasePin is ready and its rendered resources are as expected.
     async fn settled(&self, client: &Client, order: u64) {
         let pins: Api<ReleasePin> = Api::namespaced(client.clone(), &self.namespace);
         let rendered: Api<RenderedRelease> = Api::namespaced(client.clone(), &self.namespace);
@@ -230,7 +230,7 @@ impl Example {
         }
     }
 
-    /// Returns why a RenderedRelease is not in its final state. Empty: it is.
+    /// Returns why a RenderedRelease has not reached its final state; the empty text if it has.
     fn state_of(&self, found: &RenderedRelease) -> &'static str {
         let wanted = self.rendered.get(&found.name_any());
         let hash = wanted.map(Rendered::hash);
@@ -247,7 +247,7 @@ impl Example {
         }
     }
 
-    /// Waits until the running pods are exactly the pods of the newest templates.
+    /// Waits until the running pods are exactly the pods of the newest pod templates.
     async fn pods_run(&self, client: &Client) {
         let pods: Api<Pod> = Api::all(client.clone());
         let config = watcher::Config::default().labels("app.kubernetes.io/name");
@@ -264,7 +264,7 @@ impl Example {
         }
     }
 
-    /// Returns the pods that the Deployments should have, one entry per replica.
+    /// Returns the pods that the Deployments should have, with one entry per replica.
     async fn wanted_pods(&self, client: &Client) -> Vec<String> {
         let mut wanted = Vec::new();
         for place in &self.places {
@@ -336,7 +336,7 @@ async fn prepare(client: &Client) {
         .unwrap();
 }
 
-/// The controllers, which run in this process.
+/// The controllers of the test. They run in this process.
 struct Controllers {
     told: oneshot::Sender<()>,
     running: JoinHandle<()>,
@@ -388,7 +388,7 @@ impl Controllers {
     }
 }
 
-/// The state that must be equal for every order: texts by the name of the object.
+/// The state that must be equal for every order of the objects: texts by the name of the object.
 struct State {
     rendered: BTreeMap<String, String>,
     snapshots: BTreeMap<String, String>,
@@ -440,7 +440,7 @@ impl State {
         }
     }
 
-    /// Checks that the state is equal to the rendered files of the example.
+    /// Checks that the state is equal to the expected result.
     fn verify(&self, example: &Example, order: u64) {
         let found: BTreeMap<&String, &str> = self
             .rendered
@@ -483,7 +483,7 @@ impl State {
     }
 }
 
-/// Returns a ReleasePin and its audit entries as text, without times and uids.
+/// Returns a text for a ReleasePin and its audit entries, without times and uids.
 fn word(pin: &ReleasePin, entries: &[AuditEntry]) -> String {
     let status = pin.status.clone().unwrap_or_default();
     let conditions = status.conditions.iter();
@@ -506,8 +506,8 @@ fn word(pin: &ReleasePin, entries: &[AuditEntry]) -> String {
     .to_string()
 }
 
-/// Returns the objects that bowline applied, as text without the fields that the server sets or that depend
-/// on the time.
+/// Returns the live objects that bowline applied, as texts. Leaves out the fields that the server sets or
+/// that depend on the time.
 async fn live(example: &Example, client: &Client) -> BTreeMap<String, String> {
     let resources = example.rendered.values().flat_map(|it| &it.resources);
     let kinds: BTreeMap<String, Value> = resources
@@ -543,7 +543,7 @@ async fn live(example: &Example, client: &Client) -> BTreeMap<String, String> {
     found
 }
 
-/// Removes the fields that the server sets or that depend on the order.
+/// Removes the fields of an object that the server sets or that depend on the order.
 fn strip(object: &mut Value) {
     let removed = [
         ("/metadata", "uid"),
@@ -573,8 +573,8 @@ fn strip(object: &mut Value) {
     object["ready"] = json!(replicas);
 }
 
-/// Returns the running pods, without those that are being deleted, each as text with its owner and its
-/// images.
+/// Returns the running pods, each as a text with its owner and its images. Leaves out pods that are being
+/// deleted.
 async fn running(example: &Example, client: &Client) -> Vec<String> {
     let mut found = Vec::new();
     for place in &example.places {
@@ -623,7 +623,8 @@ fn identity(object: &serde_json::Map<String, Value>) -> String {
     )
 }
 
-/// Returns the API of the kind of `of`, in one namespace or (None) in all namespaces.
+/// Returns an API client for the kind of the object `of`, in one namespace; in all namespaces if `namespace`
+/// is None.
 fn api(client: &Client, of: &Value, namespace: Option<&str>) -> Api<DynamicObject> {
     let version = of["apiVersion"].as_str().unwrap();
     let (group, version) = version.split_once('/').unwrap_or(("", version));
@@ -640,7 +641,7 @@ fn api(client: &Client, of: &Value, namespace: Option<&str>) -> Api<DynamicObjec
     }
 }
 
-/// Returns the documents of all files below a directory. Skips nested git repositories.
+/// Returns the YAML documents of all files below a directory. Skips nested git repositories.
 fn documents(directory: &Path) -> Vec<Value> {
     let mut found = Vec::new();
     let mut entries: Vec<PathBuf> = std::fs::read_dir(directory)

@@ -1,5 +1,5 @@
-//! Helpers for tests with many ReleasePins: they move the ReleasePins, and check that the running state
-//! matches them.
+//! Helpers for tests with many ReleasePins: they change the releases, and check that the running resources
+//! match.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Pins {
             .flat_map(|component| ENVIRONMENTS.map(|environment| (component.as_str(), environment)))
     }
 
-    /// Moves every ReleasePin to the release with this version.
+    /// Deploys the releases with this version to every environment.
     pub async fn move_all(&self, version: &str) {
         futures::stream::iter(self.all())
             .for_each_concurrent(8, |(component, environment)| {
@@ -60,8 +60,8 @@ impl Pins {
             .await;
     }
 
-    /// Moves a ReleasePin to the release with this version, as a user does with the program. Retries until it
-    /// succeeds.
+    /// Deploys the release with this version to one environment, as a user does with the program. Tries again
+    /// until the deployment succeeds.
     pub async fn move_one(&self, component: &str, environment: &str, version: &str) {
         let command = Deploy {
             component: component.to_owned(),
@@ -127,8 +127,8 @@ impl Pins {
         }
     }
 
-    /// Checks that the running resources match the ReleasePins: every expected object exists, and no other
-    /// one.
+    /// Checks the running resources against the ReleasePins: every expected object exists, and there are no
+    /// others. `version` returns the expected version of a component in an environment.
     pub async fn verify(&self, version: impl Fn(&str, &str) -> String) {
         let pins = self.shop.pins().list(&ListParams::default()).await.unwrap();
         for pin in pins {
@@ -188,8 +188,8 @@ impl Pins {
     }
 }
 
-/// Returns whether the controllers have observed the current generation of a ReleasePin and report it as
-/// ready.
+/// Returns whether the controllers have observed the current generation of a ReleasePin and have reported it
+/// as ready.
 pub fn is_ready(pin: &ReleasePin) -> bool {
     let Some(status) = &pin.status else {
         return false;

@@ -1,4 +1,5 @@
-//! The controller of one cluster deploys to another cluster, with a separate kubeconfig for data planes.
+//! The controller in one cluster deploys to another cluster. It reads the connections to data planes from a
+//! separate kubeconfig.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::place::Target;
 use crate::process::{Process, system_namespace};
 use crate::shop::Shop;
 
-/// Gives a user exactly the rights that the ClusterRole bowline-data-plane of deploy/ contains.
+/// Gives a user exactly the permissions of the ClusterRole bowline-data-plane in deploy/.
 async fn grant_data_plane(cluster: &Cluster, user: &str) {
     let role = bowline::cli::bundle::objects(None).unwrap();
     let role = role.into_iter().find(|object| {
@@ -35,7 +36,7 @@ async fn grant_data_plane(cluster: &Cluster, user: &str) {
     bindings.create(&params, &binding).await.unwrap();
 }
 
-/// Waits until a condition of the ReleasePin has this status, and a message that contains `said`.
+/// Waits until the condition `kind` of the ReleasePin has this status and a message that contains `said`.
 async fn until(shop: &Shop, process: &Process, kind: &str, status: &str, said: &str) {
     let is_so = |pin: Option<&ReleasePin>| {
         let pin = serde_json::to_value(pin).unwrap();

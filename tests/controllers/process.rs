@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::HANG;
 use crate::place::Target;
 
-/// A running controller process. Dropping it kills the process.
+/// A running controller process. Dropping the value kills the process.
 pub struct Process {
     name: String,
     child: Child,
@@ -25,7 +25,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a controller of a target. The lease lasts one second, unless the flags set another duration.
+    /// Starts a controller for a target. The lease lasts one second, unless `flags` set another duration.
     pub async fn start(target: &Target, name: &str, flags: Vec<String>) -> Self {
         let mut own = vec!["--listen=127.0.0.1:0".to_owned()];
         let is_lease = |flag: &String| flag.starts_with("--lease-duration");
@@ -35,7 +35,7 @@ impl Process {
         Self::start_with(target, name, [own, flags].concat()).await
     }
 
-    /// Starts a controller with only these flags, which must choose a free port.
+    /// Starts a controller with exactly these flags. They must make the controller choose a free port.
     pub async fn start_with(target: &Target, name: &str, flags: Vec<String>) -> Self {
         let home = target.home.path().join(name);
         std::fs::create_dir_all(&home).unwrap();
@@ -79,7 +79,7 @@ impl Process {
         }
     }
 
-    /// Returns the log that the process has written so far.
+    /// Returns what the process has logged so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -100,7 +100,7 @@ impl Process {
             .unwrap()
     }
 
-    /// Sends a GET request to the process. Returns the status code and the answer.
+    /// Sends a GET request to the process. Returns the status code and the body of the answer.
     pub async fn get(&self, path: &str) -> (u16, String) {
         let mut stream = tokio::net::TcpStream::connect(&self.address).await.unwrap();
         let request = format!("GET {path} HTTP/1.0\r\n\r\n");
@@ -112,7 +112,7 @@ impl Process {
         (code, body.to_owned())
     }
 
-    /// Waits until the process holds the lease.
+    /// Waits until this process holds the lease.
     pub async fn until_it_leads(&self, target: &Target) {
         let leases: Api<Lease> = Api::namespaced(target.client(), labels::SYSTEM_NAMESPACE);
         let own = format!("{}_", self.name);
@@ -136,7 +136,7 @@ impl Drop for Process {
     }
 }
 
-/// Creates the namespace of the lease. Outside of tests, `bowline install` creates it.
+/// Creates the namespace that contains the lease, because no `bowline install` has created it.
 pub async fn system_namespace(target: &Target) {
     let namespaces: Api<Namespace> = Api::all(target.client());
     let namespace = json!({"metadata": {"name": labels::SYSTEM_NAMESPACE}});
@@ -145,7 +145,7 @@ pub async fn system_namespace(target: &Target) {
     let _ = namespaces.create(&PostParams::default(), &namespace).await;
 }
 
-/// Returns the end of the newest log of the controller processes of a target.
+/// Returns the last lines in the newest log of a controller process, for the message of a failed test.
 pub fn logs(target: &Target) -> String {
     let homes = std::fs::read_dir(target.home.path()).unwrap();
     let logs = homes.filter_map(|home| {

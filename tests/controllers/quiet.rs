@@ -1,4 +1,4 @@
-//! The controllers write nothing if nothing changed.
+//! Tests that the controllers write nothing if nothing changed.
 
 use std::sync::{Arc, Mutex};
 
@@ -46,7 +46,8 @@ pub async fn a_second_look_writes_nothing(target: Arc<Target>) {
     );
 }
 
-/// Waits until the metrics show that every ReleasePin and every RenderedRelease was reconciled.
+/// Waits until the metrics show `count` reconciles, so that every ReleasePin and every RenderedRelease was
+/// reconciled.
 async fn until_reconciled(process: &Process, count: u64) {
     let reached = async {
         loop {

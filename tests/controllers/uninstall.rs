@@ -1,5 +1,5 @@
-//! Running workloads stay or are removed as promised while a user uninstalls bowline, installs it again, or
-//! deletes its kinds.
+//! A user uninstalls bowline, installs it again, or deletes its kinds. Running workloads must stay or
+//! disappear as the documentation promises.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::user::Ran;
 
 /// The environments in which the components run.
 const RUNS_IN: [&str; 2] = ["dev", "prod"];
-/// The components: cart is a ConfigMap, web a Deployment.
+/// The components of the scene: cart is a ConfigMap, web is a Deployment.
 const COMPONENTS: [&str; 2] = ["cart", "web"];
-/// The number of ReleasePins, and of RenderedReleases.
+/// The number of ReleasePins. There are as many RenderedReleases.
 const ALL: usize = 4;
 
-/// Returns the names of the ReleasePins, which are also the names of the RenderedReleases.
+/// Returns the names of the ReleasePins. The RenderedReleases have the same names.
 fn names() -> impl Iterator<Item = String> {
     let all = |component| RUNS_IN.map(|environment| format!("{component}-{environment}"));
     COMPONENTS.into_iter().flat_map(all)
 }
 
-/// A cluster with bowline, and two components that run in two environments.
+/// A cluster with bowline, on which two components run in two environments.
 struct Scene {
     cluster: Arc<Cluster>,
     target: Arc<Target>,
@@ -86,7 +86,7 @@ impl Scene {
         }
     }
 
-    /// Starts a controller process with exactly the rights of the installed controller.
+    /// Starts a controller process with exactly the permissions of the installed controller.
     async fn controller(&self, name: &str) -> Process {
         let token = self.kubectl("create token bowline-controller -n bowline-system --duration 1h");
         let kubeconfig = json!({
@@ -101,8 +101,8 @@ impl Scene {
         Process::start(&self.target, name, flags).await
     }
 
-    /// Runs the program while a controller process stands in for the pod of the installed Deployment: it
-    /// stops when the Deployment is deleted.
+    /// Runs the program beside a controller process. The process stands in for the pod of the installed
+    /// Deployment, so it stops when the Deployment is deleted.
     async fn beside_a_pod(&self, pod: Process, line: &str) -> Ran {
         let deployments: Api<Deployment> =
             Api::namespaced(self.target.client(), labels::SYSTEM_NAMESPACE);
@@ -122,7 +122,7 @@ impl Scene {
         String::from_utf8(out.stdout).unwrap()
     }
 
-    /// Waits until every ReleasePin is ready, and returns the uids of the workloads.
+    /// Waits until every ReleasePin is ready. Returns the uids of the workloads.
     async fn ready(&self) -> Vec<String> {
         for name in names() {
             let ready = |pin: Option<&ReleasePin>| pin.is_some_and(is_ready);
@@ -136,8 +136,8 @@ impl Scene {
         self.running().await
     }
 
-    /// Returns the uids of the workloads that are not being deleted. For a Deployment, also returns the
-    /// generation, because a rollout would change it.
+    /// Returns the uids of the workloads that are not being deleted. Adds the generation of a Deployment,
+    /// because a rollout would change the generation.
     async fn running(&self) -> Vec<String> {
         let mut found = Vec::new();
         for environment in RUNS_IN {
@@ -173,7 +173,7 @@ impl Scene {
         Api::namespaced(self.target.client(), &self.target.namespace)
     }
 
-    /// Returns the number of RenderedReleases with and without the finalizer of the controller.
+    /// Returns how many RenderedReleases have the finalizer of the controller, and how many do not have it.
     async fn claimed(&self) -> (usize, usize) {
         let found = self.rendered().list(&ListParams::default()).await.unwrap();
         let claimed = |it: &&RenderedRelease| {
@@ -185,8 +185,8 @@ impl Scene {
         (count, found.items.len() - count)
     }
 
-    /// Waits until the controller reports for every RenderedRelease that it stopped the cleanup, for this
-    /// reason.
+    /// Waits until the controller reports for every RenderedRelease that it does not clean up, for the reason
+    /// `why`.
     async fn stopped(&self, why: &str) {
         for name in names() {
             let is_stopped = |it: Option<&RenderedRelease>| {
@@ -206,7 +206,7 @@ impl Scene {
         }
     }
 
-    /// Creates the ReleasePins again after they were deleted with their kind.
+    /// Creates the ReleasePins again, after a deletion of their kind deleted them.
     async fn pin_again(&self) {
         for (component, environment, release) in [
             ("cart", "dev", "cart-2"),
@@ -220,7 +220,7 @@ impl Scene {
         }
     }
 
-    /// Uninstalls bowline, and deletes the kinds and their objects, which the uninstallation keeps.
+    /// Uninstalls bowline. Then deletes the kinds and their objects, because an uninstallation keeps them.
     async fn clear(self) {
         let ran = bowline(&self.cluster, "uninstall --yes").await;
         assert_eq!(ran.code, 0, "{}", ran.err);
@@ -228,7 +228,7 @@ impl Scene {
     }
 }
 
-/// Deletes one kind of bowline, or (None) all of them, and waits until they are gone.
+/// Deletes the kind `name`, or all of bowline's kinds if `name` is None. Waits until they are gone.
 pub async fn delete_kinds(cluster: &Cluster, name: Option<&str>) {
     let kinds: Api<CustomResourceDefinition> = Api::all(cluster.client());
     let ours = ListParams::default().labels(&format!("{}=bowline", labels::PART_OF));
@@ -244,7 +244,8 @@ pub async fn delete_kinds(cluster: &Cluster, name: Option<&str>) {
     }
 }
 
-/// Checks that the output contains no `kubectl delete`, which a user could copy.
+/// Checks that the output shows no `kubectl delete`, because a user could copy that command and delete
+/// production.
 fn offers_no_damage(ran: &Ran) {
     assert!(!ran.err.contains("kubectl delete"), "{}", ran.err);
 }

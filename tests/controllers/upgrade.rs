@@ -1,5 +1,5 @@
-//! A cluster with the kinds and the objects of the previous version: this version changes it before and after
-//! `bowline install` updates the kinds. tests/upgrade/README.md describes the objects.
+//! A cluster with the kinds and the objects of the previous version of bowline. This version acts on them
+//! before and after `bowline install` updates the kinds. tests/upgrade/README.md describes the objects.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -28,7 +28,7 @@ fn unpacked(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Installs the previous version, as its `install` does.
+/// Installs the previous version as its own `install` does.
 async fn install_previous(cluster: &Cluster) {
     let line = "apply --server-side --field-manager=bowline-install -f -";
     let mut kubectl = cluster.kubectl();
@@ -41,7 +41,8 @@ async fn install_previous(cluster: &Cluster) {
     until_admitted(&cluster.client()).await;
 }
 
-/// Copies the objects of the store into etcd: with their uids and generations, which audit entries contain.
+/// Copies the objects of the old store directly into etcd. So the objects keep their uids and generations,
+/// which audit entries contain.
 async fn copy_objects(cluster: &Cluster, target: &Target) {
     let file = target.home.path().join("store.sqlite");
     std::fs::write(&file, unpacked("store.sqlite.gz")).unwrap();
@@ -65,7 +66,7 @@ async fn copy_objects(cluster: &Cluster, target: &Target) {
     }
 }
 
-/// Verifies the audit trail, and returns its entries and its warnings.
+/// Verifies the audit trail. Returns the number of verified entries and the warnings.
 async fn verified(user: &User) -> (u64, Vec<String>) {
     let (out, _) = user.done("audit verify -o json").await;
     let verdict: Value = serde_json::from_str(&out).unwrap();
@@ -75,7 +76,7 @@ async fn verified(user: &User) -> (u64, Vec<String>) {
     (verdict["entries"].as_u64().unwrap(), warnings.collect())
 }
 
-/// The actions of a chain, oldest first, and its newest entry.
+/// Returns the actions of a chain of audit entries, oldest first, and the newest entry.
 async fn chain(user: &User, words: &str) -> (Vec<String>, Value) {
     let (out, _) = user.done(&format!("audit list {words} -o json")).await;
     let mut list: Value = serde_json::from_str(&out).unwrap();

@@ -1,4 +1,5 @@
-//! `bowline install` keeps the values that other users set, and can print its objects.
+//! Tests that `bowline install` keeps the settings that other users changed, and can print the objects that
+//! it installs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +12,8 @@ use crate::cluster::Cluster;
 use crate::install::{all, api, bowline, bundle, sorted, words};
 use crate::user::ended;
 
-/// Runs a kubectl command that changes the installed controller, with an optional patch.
+/// Runs a kubectl command that changes the installed controller. `patch` is the patch for the command, if it
+/// needs one.
 fn change(cluster: &Cluster, line: &str, patch: Option<Value>) {
     let mut command = cluster.kubectl();
     command.args(["-n", labels::SYSTEM_NAMESPACE]);

@@ -1,4 +1,4 @@
-//! The history and the rollback of ordinary workloads, on a real cluster without bowline's kinds.
+//! Tests of the history and the rollback of ordinary workloads, on a real cluster without bowline's kinds.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::place::{Place, Target};
 use crate::pty::{ESC, LEAVE, Pty};
 use crate::user::User;
 
-/// A workload as tests read it.
+/// The functions with which a test reads a kind of workload.
 pub trait Tested:
     kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
     + Clone
@@ -38,7 +38,7 @@ fn api<K: Tested>(target: &Target) -> Api<K> {
     Api::default_namespaced(target.client())
 }
 
-/// Creates a workload of an image, and waits until its pods are ready.
+/// Creates a workload that runs an image, and waits until its pods are ready.
 pub async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
     let mut spec = json!({
         "selector": {"matchLabels": {"app": name}},
@@ -61,7 +61,7 @@ pub async fn create<K: Tested>(target: &Target, name: &str, image: &str) {
     ready::<K>(target, name).await;
 }
 
-/// Changes the image of a workload as kubectl does, and waits for the rollout.
+/// Changes the image of a workload as kubectl does, and waits until the rollout ends.
 pub async fn ship<K: Tested>(target: &Target, name: &str, image: &str) {
     let containers = json!([{"name": "main", "image": image}]);
     patch::<K>(
@@ -81,7 +81,8 @@ async fn patch<K: Tested>(target: &Target, name: &str, patch: Value) {
         .unwrap();
 }
 
-/// Waits until the controller of a workload has observed it and all its pods run the newest template.
+/// Waits until the Kubernetes controller has observed a workload and all pods of the workload have the newest
+/// template.
 async fn ready<K: Tested>(target: &Target, name: &str) {
     let done = |object: Option<&K>| {
         let Some(object) = object else { return false };
@@ -116,7 +117,7 @@ async fn image<K: Tested>(target: &Target, name: &str) -> String {
 }
 
 /// Tests every verb on each kind of workload: revisions, diff, rollback with a hold, history with the author,
-/// undo.
+/// and undo.
 pub async fn a_workload_that_nobody_prepared_is_rolled_back_and_undone(cluster: Arc<Cluster>) {
     let target = Target::new(&Place::Cluster(cluster), "nobody-prepared").await;
     let user = User::of(&target);
@@ -258,7 +259,8 @@ pub async fn holds_and_owners_of_a_workload_are_obeyed(cluster: Arc<Cluster>) {
     .await;
 }
 
-/// A user who may only read can use the reading verbs. bowline refuses the others before it writes anything.
+/// A user with only read permissions can use the reading verbs. bowline refuses all other verbs before it
+/// writes anything.
 pub async fn a_reader_of_workloads_changes_nothing(cluster: Arc<Cluster>) {
     let target = Target::new(&Place::Cluster(cluster), "readers").await;
     create::<Deployment>(&target, "web", "shop/web:1").await;
@@ -282,7 +284,7 @@ pub async fn a_reader_of_workloads_changes_nothing(cluster: Arc<Cluster>) {
     assert!(!web.annotations().contains_key("bowline.dev/holds"));
 }
 
-/// Gives the user rita the right to read workloads, and no other right.
+/// Gives the user rita the permission to read workloads, and no other permission.
 async fn admit_a_reader(target: &Target) {
     let role = json!({
         "metadata": {"name": "reads"},
@@ -304,8 +306,8 @@ async fn admit_a_reader(target: &Target) {
         .unwrap();
 }
 
-/// The terminal UI needs only a kubeconfig: the matrix shows the Deployment, and keys roll it back and undo
-/// the rollback. A user who may only read sees the same screen, and the reason why the keys do nothing.
+/// The terminal UI needs only a kubeconfig: the matrix shows a Deployment, and keys roll it back and undo the
+/// rollback. A user with only read permissions sees the same screen, and the reason why the keys do nothing.
 pub async fn the_terminal_ui_rolls_a_workload_back_and_undoes_it(cluster: Arc<Cluster>) {
     let target = Target::new(&Place::Cluster(cluster), "by-keyboard").await;
     let target = Arc::new(target);

@@ -1,17 +1,17 @@
-//! Starts other processes for a test. Each process is this test program again, in another role.
+//! Starts other processes for a test. Each process runs this test program again, in another role.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Another process that uses a store file. Dropping the value kills the process.
+/// Another process, which uses the same store file. Dropping the value kills the process.
 pub struct Other {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Other {
-    /// Starts a process. `part` is its role, one of those that `play` knows.
+    /// Starts a process in the role `part`, which must be a role that `play` knows.
     pub fn start(part: &str, file: &Path, arguments: &str) -> Other {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child::play", "--ignored", "--nocapture"])
@@ -26,7 +26,7 @@ impl Other {
         Other { process, lines }
     }
 
-    /// Returns the words of the next message of the process. None: the process has ended.
+    /// Returns the words of the next message from the process; None if the process has ended.
     pub fn says(&mut self) -> Option<Vec<String>> {
         loop {
             let line = self.lines.next()?.ok()?;
@@ -37,7 +37,7 @@ impl Other {
         }
     }
 
-    /// Lets the process continue after [`get_ready`].
+    /// Lets the process continue after it has called [`get_ready`].
     pub fn go(&mut self) {
         use std::io::Write;
         let input = self.process.stdin.as_mut().unwrap();
@@ -64,12 +64,12 @@ impl Drop for Other {
     }
 }
 
-/// Sends a message to the parent process.
+/// Sends a message from a started process to its parent process.
 pub fn say(words: &str) {
     println!("SAYS {words}");
 }
 
-/// Tells the parent process that this process is ready, and waits until the parent calls `go`.
+/// Tells the parent process that this process is ready. Then waits until the parent calls `go`.
 pub fn get_ready() {
     say("ready");
     let mut line = String::new();

@@ -1,6 +1,6 @@
-//! Sends requests with unexpected content. Every answer must be a success or a clear error.
+//! Sends requests with unexpected bodies and paths. Every answer must be a success or a clear error.
 //!
-//! A panic in the API shows as a panic of the test or as the status 500, so neither may appear.
+//! A panic in the API appears as a panic of the test or as the status 500, so the tests fail on both.
 
 mod hostile;
 mod shapes;
@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 
-/// One store that all cases share, so that a case also meets objects that other cases left.
+/// A store that all cases share, so that a case also meets the objects that other cases left.
 struct World {
     runtime: Runtime,
     embedded: Embedded,
@@ -52,7 +52,7 @@ fn world() -> &'static World {
     WORLD.get_or_init(|| World::with(&seeds()))
 }
 
-/// Returns valid objects, each with the path of its collection.
+/// Returns valid objects of many kinds, each with the path of its collection.
 fn seeds() -> Vec<(String, Value)> {
     let meta =
         |name: &str| json!({"name": name, "labels": {"app": "web"}, "annotations": {"a": "b"}});
@@ -157,7 +157,7 @@ fn strings(items: &[&str]) -> impl Strategy<Value = String> + Clone + use<> {
     choose(items.iter().map(|item| (*item).to_owned()).collect())
 }
 
-/// Generates any JSON value. Prefers numbers and texts that often break parsers.
+/// Generates any JSON value. Prefers the numbers and texts that often break parsers.
 fn any_json() -> impl Strategy<Value = Value> + Clone {
     let number = prop_oneof![
         any::<i64>().prop_map(Number::from),
@@ -219,7 +219,7 @@ fn field() -> impl Strategy<Value = String> + Clone {
     ]
 }
 
-/// One change that damages a valid object.
+/// A change that makes a valid object invalid.
 #[derive(Clone, Debug)]
 enum Wound {
     Replace(Value),
@@ -288,7 +288,7 @@ fn wounded(mut value: Value, wounds: &[(prop::sample::Index, Wound)]) -> Value {
     value
 }
 
-/// Generates bodies that are not objects of the API.
+/// Generates request bodies that are not objects of the API.
 fn odd_bodies() -> impl Strategy<Value = Vec<u8>> + Clone {
     let deep = |open: &str, close: &str, depth: usize| {
         format!("{}1{}", open.repeat(depth), close.repeat(depth)).into_bytes()
@@ -441,7 +441,7 @@ fn content_type() -> impl Strategy<Value = String> + Clone {
     ]
 }
 
-/// Generates completely random requests.
+/// Generates requests whose method, path and body are random.
 fn wild() -> impl Strategy<Value = Sent> {
     let method = strings(&[
         "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO",
@@ -465,7 +465,7 @@ fn wild() -> impl Strategy<Value = Sent> {
         })
 }
 
-/// Generates a write of an almost valid object.
+/// Generates a request that writes an almost valid object.
 fn near() -> impl Strategy<Value = Sent> {
     let method = strings(&["POST", "PUT", "PATCH", "PATCH"]);
     let wounds = prop::collection::vec(wound(), 0..4);
@@ -505,7 +505,7 @@ fn near() -> impl Strategy<Value = Sent> {
         )
 }
 
-/// Generates a JSON patch with operations on paths that exist or almost exist.
+/// Generates a JSON patch whose operations have paths that exist or almost exist.
 fn patches() -> impl Strategy<Value = Sent> {
     let mut pointers = Vec::new();
     for (_, object) in seeds() {
@@ -542,13 +542,13 @@ fn patches() -> impl Strategy<Value = Sent> {
         })
 }
 
-/// Sends a request, and fails if the answer is not clear.
+/// Sends a request. Fails if the answer is neither a success nor a clear error.
 fn survives(sent: Sent) -> Result<(), TestCaseError> {
     let answered = answered(world(), &sent);
     answered.map(drop).map_err(TestCaseError::fail)
 }
 
-/// Sends a request. Returns the status code and the body of the answer, or the reason why the answer is not
+/// Sends a request. Returns the status code and the body of the answer. The error says why the answer is not
 /// clear.
 fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
     let mut request = http::Request::builder()
@@ -604,7 +604,7 @@ fn answered(world: &World, sent: &Sent) -> Result<(u16, Value), String> {
     Ok((code, value))
 }
 
-/// Checks that the store still works after all requests.
+/// Checks that the store still answers correctly after all requests.
 fn still_works(world: &World, round: &str) {
     world.runtime.block_on(async {
         let name = format!("{round}-{}", uuid::Uuid::new_v4());

@@ -1,5 +1,5 @@
-//! Kills a process (kill -9) at random times while it writes. The store keeps all acknowledged writes, and
-//! watches continue without a gap.
+//! Kills a process (kill -9) at random times while it writes to a store. The store must keep all acknowledged
+//! writes, and watches must continue without a gap.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,8 +15,8 @@ use super::*;
 
 const WORKERS: u64 = 4;
 
-/// Writes a thousand objects in the namespace `arguments`, and reports each one after the store has
-/// acknowledged it.
+/// Writes a thousand objects in the namespace `arguments`. Reports each object after the store has
+/// acknowledged its write.
 pub async fn write(file: &Path, arguments: &str) {
     let client = open(file).await.client("default");
     create_namespace(&client, arguments).await;
@@ -55,7 +55,7 @@ pub async fn write(file: &Path, arguments: &str) {
         .await;
 }
 
-/// Creates the object `mark`, and returns all watch events after a revision up to the event of the mark.
+/// Creates the object `mark`. Returns all watch events from the revision `since` to the event of that object.
 async fn seen_since(client: &kube::Client, since: u64, mark: &str) -> Vec<(u64, String)> {
     let all: Api<ConfigMap> = Api::all(client.clone());
     let here: Api<ConfigMap> = Api::namespaced(client.clone(), "default");

@@ -1,5 +1,5 @@
-//! Tests the guarantees of the embedded API besides correct answers: no acknowledged write is lost, several
-//! processes share a file, the file and the memory stay small, invalid input is refused.
+//! Tests the guarantees of the embedded API other than correct answers: no acknowledged write is lost,
+//! several processes can share a file, the file and the memory stay small, and invalid input is refused.
 //!
 //! By default each test runs in a short form. `BOWLINE_FULL=1 cargo test --release --test embedded --
 //! --nocapture` runs the long form and prints measurements. A word before `--` selects tests by name, as in
@@ -29,10 +29,10 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use kube_embedded::Embedded;
 use serde_json::Value;
 
-/// The time limit of an operation; a longer one hangs.
+/// The time limit of one operation; after it, the test fails.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Returns the value for the short or for the full form.
+/// Returns `full` if BOWLINE_FULL is set, else `short`.
 fn sized<T>(short: T, full: T) -> T {
     match std::env::var_os("BOWLINE_FULL") {
         None => short,
@@ -92,8 +92,8 @@ async fn send(api: &Embedded, method: &str, path: &str, body: &Value) -> (u16, V
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// Returns the size of the files of the store. Does not open the files, because closing them would drop the
-/// locks of SQLite.
+/// Returns the size of the store's files on disk. Does not open them, because closing an open file would
+/// release SQLite's locks.
 fn bytes_on_disk(path: &Path) -> u64 {
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
     let mut wal = path.as_os_str().to_owned();
@@ -101,7 +101,7 @@ fn bytes_on_disk(path: &Path) -> u64 {
     size(path) + size(Path::new(&wal))
 }
 
-/// A generator of pseudo-random numbers. An equal seed gives equal numbers.
+/// A generator of pseudo-random numbers. The same seed gives the same numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -114,7 +114,7 @@ impl Dice {
     }
 }
 
-/// Returns the value at a percentile. `share` is between 0 and 1.
+/// Returns the value at a percentile: 0.5 as `share` gives the median.
 fn percentile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = ((values.len() as f64 - 1.0) * share).round() as usize;

@@ -1,5 +1,5 @@
-//! The memory of a process does not grow with the bodies of objects: they stay on disk during writes, lists
-//! and watches.
+//! Tests that the bodies of objects do not fill the memory of a process. They stay on disk during writes,
+//! lists and watches.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn tell(what: &str) {
     say(&format!("{what} {now} {most}"));
 }
 
-/// Stores large objects, lists them in every way, and reports the memory after each step.
+/// Stores large objects and lists them in every way. Reports the memory of this process after each step.
 pub async fn remember(file: &Path, arguments: &str) {
     let count: u64 = arguments.parse().unwrap();
     let embedded = open(file).await;

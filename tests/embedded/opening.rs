@@ -1,4 +1,4 @@
-//! Opens files that are not valid stores. Checks the error messages, and that the files are not changed.
+//! Opens files that are not valid stores. Checks the error messages, and that the files stay unchanged.
 
 use std::path::Path;
 
@@ -152,7 +152,7 @@ async fn an_empty_file_becomes_a_store() {
     assert_eq!(code, 200, "{version}");
 }
 
-/// Creates and closes a store, and returns the bytes of its file.
+/// Creates and closes a store. Returns the bytes of its file.
 async fn stored(path: &Path) -> Vec<u8> {
     drop(open(path).await);
     let log = path.with_extension("db-wal");
@@ -259,7 +259,7 @@ async fn reading_a_store_creates_none_and_changes_none() {
     assert_eq!(listing(&folder.path().join("new")), ["store.db"]);
 }
 
-/// Returns the sorted names in a directory.
+/// Returns the names of the files in a directory, sorted.
 fn listing(folder: &Path) -> Vec<String> {
     let found = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> = found

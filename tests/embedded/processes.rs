@@ -1,4 +1,4 @@
-//! Two processes use one store file. No write is lost, and each process sees the changes of the other.
+//! Two processes use one store file. No write is lost, and each process sees the changes by the other one.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,14 +11,14 @@ use kube::api::{Api, ListParams, PostParams, WatchEvent, WatchParams};
 use super::child::{Other, get_ready, say};
 use super::*;
 
-/// Returns the time in microseconds, by a clock that all processes of the machine share.
+/// Returns the time in microseconds, from a clock that is the same for all processes of the machine.
 fn clock() -> u128 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.unwrap().as_micros()
 }
 
-/// Writes objects, and watches until it has seen the objects of all processes. `arguments` contains the name
-/// of the process, the number of its objects and the number of all objects.
+/// Writes objects, and watches until the objects of all processes have appeared. `arguments` contains the
+/// name of this process, the number of its objects, and the number of all objects.
 pub async fn share(file: &Path, arguments: &str) {
     let words: Vec<&str> = arguments.split(' ').collect();
     let [who, own, all] = words.as_slice() else {
@@ -115,7 +115,7 @@ fn two_processes_lose_nothing_and_see_each_other() {
     );
 }
 
-/// Waits for each object `ping-N`, and creates `pong-N` as the answer.
+/// Waits for each object `ping-N` of the other process, and creates `pong-N` as the answer.
 pub async fn answer(file: &Path, arguments: &str) {
     let rounds: usize = arguments.parse().unwrap();
     let client = open(file).await.client("default");
@@ -127,7 +127,7 @@ pub async fn answer(file: &Path, arguments: &str) {
     }
 }
 
-/// Waits until an object with this name exists.
+/// Waits until the object with this name exists.
 async fn see(api: &Api<ConfigMap>, name: &str) {
     let only = WatchParams::default().fields(&format!("metadata.name={name}"));
     let stream = api.watch(&only, "0").await.unwrap();

@@ -1,5 +1,5 @@
-//! A process crashes after a deletion and before the deletion of the dependents. The next process finishes
-//! the work.
+//! A process deletes an owner, and crashes before the dependents are deleted. The next process must delete
+//! the dependents.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn key(resource: &str, namespace: &str, name: &str) -> Key {
     }
 }
 
-/// Creates an owner and its dependents. Returns the uid of the owner.
+/// Creates an owner with dependents. Returns the uid of the owner.
 async fn family(api: &Api<ConfigMap>, owner: &str, dependents: usize) -> String {
     let stored = api
         .create(&PostParams::default(), &config_map(owner, ""))
@@ -41,7 +41,7 @@ async fn family(api: &Api<ConfigMap>, owner: &str, dependents: usize) -> String 
     uid
 }
 
-/// Waits until all objects whose name fulfils `doomed` are deleted.
+/// Waits until no object has a name for which `doomed` is true.
 async fn gone<K>(api: &Api<K>, doomed: impl Fn(&str) -> bool)
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
@@ -155,8 +155,8 @@ fn deletions_are_finished_by_the_next_process() {
     });
 }
 
-/// Deletes owners and namespaces in an endless loop, and reports each deletion after the store has
-/// acknowledged it.
+/// Deletes owners and namespaces in an endless loop. Reports each deletion after the store has acknowledged
+/// it.
 pub async fn delete(file: &Path, arguments: &str) {
     let client = open(file).await.client("default");
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());

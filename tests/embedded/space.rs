@@ -1,4 +1,5 @@
-//! The store file stays small despite open readers and many overwrites, and compaction shrinks the history.
+//! Tests that the store file stays small despite open readers and many overwrites, and that compaction
+//! shrinks the history.
 
 use std::time::Instant;
 
@@ -11,8 +12,8 @@ use serde_json::json;
 
 use super::*;
 
-/// The allowed bytes besides the live data: the write-ahead log, the history of a small store, and pages that
-/// are not freed yet.
+/// How many bytes the store files may have in addition to the objects. They contain the write-ahead log, a
+/// short history, and pages that are not freed yet.
 const SLACK: u64 = 28 << 20;
 
 async fn get(api: &Embedded, path: &str) -> http::Response<kube_embedded::Body> {

@@ -1,5 +1,5 @@
-//! Several writers replace the same version of an object at the same time. One write succeeds, and the others
-//! get a conflict.
+//! Several writers replace the same version of an object at the same time. One write must succeed, and the
+//! others must get a conflict.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};

@@ -1,4 +1,5 @@
-//! Compares the manifests of each component of deploy/examples in each environment with reviewed files.
+//! Compares the rendered manifests of deploy/examples, for each component in each environment, with files
+//! that people have reviewed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ fn rendered(catalog: &Catalog, component: &str, environment: &str) -> Rendered {
     render(&inputs, &Library::new()).unwrap()
 }
 
-/// Compares a text with the reviewed file of this name in snapshots/render.
+/// Compares a text with the reviewed file `name` in snapshots/render.
 fn compare(name: &str, text: &str) {
     let mut settings = insta::Settings::new();
     settings.set_snapshot_path("../../snapshots/render");
@@ -71,7 +72,7 @@ fn every_component_renders_everywhere_without_a_warning() {
     }
 }
 
-/// A generator of pseudo-random numbers, which are the same in every run.
+/// A generator of pseudo-random numbers. They are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -83,7 +84,7 @@ impl Numbers {
     }
 }
 
-/// Appends JSON to `out`, with the keys of every map in a random order.
+/// Appends a value to `out` as JSON. The keys of every map are in a random order.
 fn shuffled(value: &Value, numbers: &mut Numbers, out: &mut String) {
     match value {
         Value::Object(map) => {

@@ -1,5 +1,5 @@
-//! Releases with equal content in four forms (git references, embedded, compressed, mixed) give equal
-//! manifests.
+//! A release can contain its definitions in four forms: as git references, embedded, compressed, or mixed.
+//! With equal definitions, all forms must give equal manifests.
 
 use std::fs;
 
@@ -18,7 +18,8 @@ use crate::git::repository::Repository;
 
 const COMPONENT: &str = "checkout-service";
 
-/// Creates a repository with the files of the example. Returns the git references of the definitions.
+/// Creates a git repository with the files of the example. Returns the git references to the definitions in
+/// it.
 fn in_git(place: &Place, definitions: &Definitions) -> GitSources {
     let repository = Repository::new(place.path("platform.git"));
     let catalog = catalog();
@@ -62,7 +63,7 @@ fn stored(release: &Release) -> usize {
     serde_json::to_vec(release).unwrap().len()
 }
 
-/// Returns releases with the same content, one per form of storage.
+/// Returns releases with the same definitions, one per form. The text names the form.
 fn forms(place: &Place, definitions: &Definitions) -> Vec<(&'static str, Release)> {
     let git = in_git(place, definitions);
     let packed = release(definitions, Some("v1.2.3"), &Source::Embedded);

@@ -1,5 +1,5 @@
-//! Tests the way from a release to manifests: the example of deploy/examples, real git servers on loopback,
-//! the verbs, and a repository as target.
+//! Tests the way from a release to manifests. They use the example of deploy/examples, real git servers on
+//! loopback, the verbs of the program, and a git repository as target.
 
 // Clippy allows unwrap only in `#[test]` functions, not in their helpers.
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,5 @@
-//! Runs `bowline render` and `bowline release` as a user does, on an embedded store and on a real cluster.
+//! Runs `bowline render` and `bowline release` as a user does. The targets are an embedded store and a real
+//! cluster.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::cluster::{Cluster, Options};
 use crate::example::directory;
 use crate::git::repository::git;
 
-/// A user of bowline, with a home directory and the flags of a target.
+/// A user of bowline, with a home directory and with the flags that select a target.
 struct User<'a> {
     home: &'a Path,
     target: Vec<String>,
@@ -37,7 +38,7 @@ impl User<'_> {
         (status.code().unwrap_or(-1), text(stdout), text(stderr))
     }
 
-    /// Runs a command line that must succeed, and returns stdout and stderr.
+    /// Runs a command line of bowline that must succeed. Returns stdout and stderr.
     fn done(&self, line: &str) -> (String, String) {
         let (code, out, err) = self.run(line);
         assert_eq!(code, 0, "{line}: {err}");
@@ -51,7 +52,7 @@ impl User<'_> {
     }
 }
 
-/// Creates every object of deploy/examples through the API.
+/// Creates all objects of deploy/examples through the API.
 async fn fill(client: &kube::Client) {
     use kube::api::{Api, DynamicObject, PostParams};
     use kube::core::{ApiResource, GroupVersionKind};
@@ -86,7 +87,7 @@ async fn fill(client: &kube::Client) {
     }
 }
 
-/// Runs the steps of a user from definitions to manifests.
+/// A user renders definitions, creates a release of them, and renders the release.
 fn story(user: &User<'_>) {
     // render gives the same manifests from files and from the target.
     let (from_files, _) = user.done(&format!(
@@ -174,7 +175,7 @@ fn story(user: &User<'_>) {
     user.ends("render -f missing", 1, "missing: ");
 }
 
-/// Runs the steps of a user with ReleasePins, from the first deployment to a rollback.
+/// A user works with ReleasePins, from the first deployment to a rollback.
 fn pin_story(user: &User<'_>) {
     let deploy = "deploy checkout-service -e development --release checkout-service-v1";
     user.ends(&format!("{deploy} --dry-run"), 3, "");
@@ -333,7 +334,7 @@ fn pin_story(user: &User<'_>) {
     assert!(exported.contains("checkout-service-v1"), "{exported}");
 }
 
-/// Runs the steps of a user with a release by git reference, from a clean and pushed work tree.
+/// A user creates a release by git reference, from a clean and pushed work tree.
 fn git_story(user: &User<'_>) {
     let remote = user.home.join("platform.git");
     fs::create_dir_all(&remote).unwrap();

@@ -1,4 +1,5 @@
-//! The targets of tests: an embedded API, a namespace of a real cluster, or the files of a git work tree.
+//! The targets on which tests run: an embedded API, a namespace of a real cluster, or the files of a git work
+//! tree.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +16,7 @@ use serde_json::json;
 
 use crate::cluster::{ADMIN, Cluster, Options};
 
-/// The kind of target on which a test runs.
+/// The kind of the target on which a test runs.
 #[derive(Clone)]
 pub enum Place {
     Embedded,
@@ -24,7 +25,8 @@ pub enum Place {
 }
 
 impl Place {
-    /// Starts a real cluster with bowline's kinds and policies. None: the programs of a cluster are missing.
+    /// Starts a real cluster with bowline's kinds and policies. Returns None if the programs of a cluster are
+    /// missing.
     pub async fn cluster() -> Option<Self> {
         let cluster = Cluster::start(Options::default()).await?;
         crate::cluster::install_bowline(&cluster.client()).await;
@@ -40,13 +42,13 @@ impl Place {
     }
 }
 
-/// The target of one test.
+/// The target that one test uses.
 pub struct Target {
     pub name: &'static str,
-    /// The namespace of the test.
+    /// The namespace that only this test uses.
     pub namespace: String,
-    /// The home directory of the users. It contains the store of an embedded target, or the work tree of a
-    /// repository.
+    /// The home directory of the test's users. It also contains the embedded store or the work tree, if the
+    /// target is one.
     pub home: tempfile::TempDir,
     backing: Backing,
 }
@@ -99,12 +101,12 @@ impl Target {
         target
     }
 
-    /// Returns a client with all rights.
+    /// Returns a client with all permissions.
     pub fn client(&self) -> Client {
         self.client_of(ADMIN)
     }
 
-    /// Returns a client of a user with this name and all rights.
+    /// Returns a client for a user with this name and all permissions.
     pub fn client_of(&self, user: &str) -> Client {
         match &self.backing {
             Backing::Embedded(embedded) => {
@@ -127,8 +129,8 @@ impl Target {
         }
     }
 
-    /// Returns the work tree. None: the target is not a repository. A repository has no status, no claims and
-    /// no snapshots. Its audit trail is its git log, and only a commit moves its ReleasePins.
+    /// Returns the work tree; None if the target is not a repository. A repository has no status, no claims
+    /// and no snapshots. Its audit trail is the git log.
     pub fn repository(&self) -> Option<&Repository> {
         match &self.backing {
             Backing::Repository(connection) => connection.repository.as_ref(),
@@ -136,7 +138,7 @@ impl Target {
         }
     }
 
-    /// On a repository, commits the changes that came through the API, and lets the API read all new commits.
+    /// On a repository, commits the changes that came through the API, so that the API uses the new commit.
     /// Does nothing on other targets.
     pub async fn settle(&self) {
         let Some(repository) = self.repository() else {
@@ -154,8 +156,8 @@ impl Target {
         git(self.home.path(), line)
     }
 
-    /// Gives users all rights in the namespace of the test. Does nothing on an embedded store, where
-    /// everybody has all rights.
+    /// Gives users all permissions in the namespace of the test. Does nothing on an embedded store, because
+    /// all users have all permissions there.
     pub async fn grant(&self, users: impl Iterator<Item = String>) {
         let Backing::Cluster(cluster) = &self.backing else {
             return;
@@ -176,7 +178,7 @@ impl Target {
         self.until_granted(cluster).await;
     }
 
-    /// Waits until the rights are effective, because the server notices a new binding only after some time.
+    /// Waits until the server applies new permissions, because it notices a new binding only after some time.
     async fn until_granted(&self, cluster: &Cluster) {
         let mut config = cluster.config(ADMIN);
         config.auth_info.impersonate = Some("operator-0".to_owned());
@@ -193,7 +195,7 @@ impl Target {
         {}
     }
 
-    /// Returns the flags that select this target, without a proxy.
+    /// Returns the command line flags that select this target, without a proxy.
     pub fn flags(&self) -> Vec<String> {
         let target = match &self.backing {
             Backing::Embedded(_) => format!("--embedded={}", self.store().display()),
@@ -204,7 +206,7 @@ impl Target {
     }
 
     #[allow(dead_code)] // only proofs about controllers run it
-    /// Returns a kubectl command with all rights. Panics if the target is not a cluster.
+    /// Returns a kubectl command with all permissions. Panics if the target is not a cluster.
     pub fn kubectl(&self) -> Command {
         match &self.backing {
             Backing::Cluster(cluster) => cluster.kubectl(),
@@ -216,7 +218,7 @@ impl Target {
         self.home.path().join("store.db")
     }
 
-    /// Changes an audit entry directly in the storage, without the API.
+    /// Changes an audit entry directly in the storage of the server, without the API.
     pub async fn rewrite(&self, entry: &str, change: impl Fn(&str) -> String) {
         match &self.backing {
             Backing::Embedded(_) => rewrite_row(&self.store(), &self.namespace, entry, change),
@@ -251,7 +253,8 @@ fn git(home: &Path, line: &str) -> String {
     said.trim_end().to_owned()
 }
 
-/// Creates a work tree and a bare repository as its remote. Returns a connection that serves the work tree.
+/// Creates a git work tree, and a bare repository as its remote. Returns a connection whose objects are the
+/// files of the work tree.
 async fn work_tree(home: &Path, namespace: &str) -> Connection {
     std::fs::create_dir_all(tree(home)).unwrap();
     for line in [
@@ -283,8 +286,8 @@ async fn work_tree(home: &Path, namespace: &str) -> Connection {
     connect::connect(&options, &environment).await.unwrap()
 }
 
-/// Changes an object in the SQLite file of an embedded store. The newest row of the object contains its
-/// metadata and its other fields, each as JSON.
+/// Changes an object directly in the SQLite file of an embedded store. The newest row of the object contains
+/// its metadata and its other fields, each as JSON.
 fn rewrite_row(
     file: &std::path::Path,
     namespace: &str,

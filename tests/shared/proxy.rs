@@ -1,7 +1,7 @@
-//! A proxy between a client and an API. It can drop or delay requests.
+//! A proxy between a client and an API server. It can drop or delay requests.
 //!
-//! The proxy accepts plain HTTP on loopback, so that both the program and the engine can reach any target
-//! through it.
+//! The proxy accepts plain HTTP on loopback, so that both bowline and the engine inside a test can reach any
+//! target through it.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,33 +21,33 @@ use tokio::task::JoinSet;
 
 use crate::place::Target;
 
-/// A write request that passes the proxy.
+/// A write request that passes through the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// The number of the write. It is unique in the test process.
+    /// The number of the write request, unique in the test process.
     pub id: usize,
-    /// The resource, in the plural, for example `releasepins`.
+    /// The plural name of the written resource, for example `releasepins`.
     pub resource: String,
-    /// The method and the path, for example `PATCH /apis/...`.
+    /// The method and the path of the request, for example `PATCH /apis/...`.
     pub what: String,
-    /// Whether the API has answered the write. False: the API has not received it yet.
+    /// Whether the API has answered the write. False: the API has not even received the write.
     pub answered: bool,
-    /// Whether the API has answered with a success.
+    /// Whether the API has answered the write with a success.
     pub succeeded: bool,
 }
 
-/// A function that decides about each write twice: before the API receives it, and after the answer. True
-/// lets it pass, false breaks the connection. The future may wait as long as the test needs.
+/// Decides about each write twice: before the API receives the write, and after the answer of the API. True
+/// lets the write pass, and false breaks the connection. The future may take as long as the test needs.
 pub type Gate = Arc<dyn Fn(Write) -> BoxFuture<'static, bool> + Send + Sync>;
 
-/// A running proxy. Dropping it closes its connections.
+/// A running proxy. Dropping the value closes the connections through it.
 pub struct Proxy {
     address: SocketAddr,
     _serving: JoinSet<()>,
 }
 
 impl Proxy {
-    /// Starts a proxy to the API of a client.
+    /// Starts a proxy that sends all requests on through `api`.
     pub async fn start(api: Client, gate: Gate) -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -66,7 +66,7 @@ impl Proxy {
         }
     }
 
-    /// Returns a client that uses the proxy, with the namespace of a target.
+    /// Returns a client that sends its requests through the proxy, with the namespace of a target.
     pub fn client(&self, target: &Target) -> Client {
         let mut config = kube::Config::new(format!("http://{}", self.address).parse().unwrap());
         config.default_namespace = target.namespace.clone();
@@ -74,7 +74,7 @@ impl Proxy {
         Client::try_from(config).unwrap()
     }
 
-    /// Returns the flags with which the program uses the proxy.
+    /// Returns the flags that make bowline send its requests through the proxy.
     pub fn flags(&self, target: &Target) -> Vec<String> {
         let file = target
             .home
@@ -136,8 +136,8 @@ async fn pass(
     Ok(answer)
 }
 
-/// Returns the write that a request makes. None: it is a read, or a review of the own user, which stores
-/// nothing.
+/// Returns the write that a request contains. Returns None for a read, and for a review of the user's own
+/// permissions, because a review stores nothing.
 fn write_of(request: &Request<Incoming>) -> Option<Write> {
     let parts: Vec<&str> = request.uri().path().split('/').collect();
     let resource = match parts.as_slice() {

@@ -23,18 +23,18 @@ use serde_json::json;
 
 use crate::place::Target;
 
-/// The environments, in the order of the pipeline.
+/// The names of the environments, in the order of the pipeline.
 pub const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "prod"];
 
-/// The small example on a target.
+/// The small example, created on a target.
 pub struct Shop {
     pub target: Arc<Target>,
     pub client: Client,
 }
 
 impl Shop {
-    /// Creates the environments, and components with three releases each. The second release of each
-    /// component runs in dev.
+    /// Creates the environments, and each component with three releases. The second release of each component
+    /// runs in dev.
     pub async fn open(target: &Arc<Target>, components: &[&str]) -> Self {
         let shop = Self {
             target: target.clone(),
@@ -54,12 +54,12 @@ impl Shop {
         shop
     }
 
-    /// Returns the namespace that an environment deploys to.
+    /// Returns the namespace to which an environment deploys.
     pub fn namespace_of(&self, environment: &str) -> String {
         format!("{}-{environment}", self.target.namespace)
     }
 
-    /// Creates the DataPlane of the environments. It is the target itself.
+    /// Creates the DataPlane object of the environments. The data plane is the target itself.
     pub async fn data_plane(&self) {
         let plane = match self.target.name {
             "embedded" => fixture::data_plane(),
@@ -78,7 +78,7 @@ impl Shop {
         self.pin(name, "dev", &format!("{name}-2")).await;
     }
 
-    /// Creates a release of a component with this version and name.
+    /// Creates the release `name` of a component. The image of the release has this version.
     pub async fn release(&self, component: &str, version: &str, name: &str) {
         let fetched = Catalog::fetch(&self.client, &self.target.namespace, component).await;
         let mut definitions = fetched.unwrap().definitions(component).unwrap();
@@ -94,7 +94,7 @@ impl Shop {
         fixture::create(&self.client, object).await.unwrap();
     }
 
-    /// Creates a ReleasePin as a user does by hand, and records its audit entry as the controller does.
+    /// Creates a ReleasePin as a user does with kubectl. Then records the audit entry as the controller does.
     pub async fn pin(&self, component: &str, environment: &str, release: &str) -> ReleasePin {
         let pin = fixture::new_pin(component, environment, release);
         let params = PostParams::default();
@@ -122,14 +122,14 @@ impl Shop {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// Returns the read model of the target, after it has listed all objects.
+    /// Returns the read model of the target, as soon as all objects are listed.
     pub async fn feed(&self) -> Feed {
         let mut feed = bowline::subjects::watch(&self.client, Some(&self.target.namespace));
         feed.until(World::is_live).await;
         feed
     }
 
-    /// Returns the operation, the user and the current time as inputs of a plan.
+    /// Returns the inputs of a plan: this operation id, this user, and the current time.
     pub fn asked(&self, operation: &str, user: &str) -> Asked {
         Asked {
             operation: operation.to_owned(),
@@ -140,7 +140,7 @@ impl Shop {
         }
     }
 
-    /// Returns a plan that deploys a release of cart to dev.
+    /// Returns a plan to deploy a release of cart to dev.
     pub fn deployment(&self, world: &World, release: &str, operation: &str, user: &str) -> Plan {
         let command = Deploy {
             component: "cart".to_owned(),
@@ -151,8 +151,8 @@ impl Shop {
         deploy::plan(world, &command, &self.asked(operation, user)).unwrap()
     }
 
-    /// Returns the audit entries of a ReleasePin, oldest first. Panics unless they are valid and there is one
-    /// for each generation.
+    /// Returns the audit entries of a ReleasePin, oldest first. Panics unless the entries are valid and each
+    /// generation has one.
     pub async fn chain(&self, pin: &str) -> Vec<AuditEntry> {
         self.target.settle().await;
         let pin = self.pins().get(pin).await.unwrap();
@@ -174,7 +174,7 @@ impl Shop {
     }
 }
 
-/// Applies a plan of one change, which must succeed. Returns the new revision.
+/// Applies a plan of one change, which must succeed. Returns the new revision of the ReleasePin.
 pub async fn done(client: &Client, plan: &Plan) -> i64 {
     match apply(client, plan, &plan.changes[0], &Timestamp::now).await {
         Ok(Applied::Done(revision)) => revision,

@@ -1,18 +1,18 @@
-//! A user who runs the program `bowline`.
+//! A user in a test, who runs the program `bowline`.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::place::Target;
 
-/// A user, with a home directory and the flags of a target.
+/// A user with a home directory, and with the flags that select a target.
 #[derive(Clone)]
 pub struct User {
     home: PathBuf,
     flags: Vec<String>,
 }
 
-/// The exit code and the output of a run of the program.
+/// The exit code and the output of one run of bowline.
 pub struct Ran {
     pub code: i32,
     pub out: String,
@@ -31,12 +31,12 @@ impl From<Output> for Ran {
 }
 
 impl User {
-    /// Returns a user of a target, without a proxy.
+    /// Returns a user who works on a target directly, without a proxy.
     pub fn of(target: &Target) -> User {
         User::with(target, target.flags())
     }
 
-    /// Returns a user with the given flags instead of the flags of the target.
+    /// Returns a user with these flags, instead of the flags that select the target.
     pub fn with(target: &Target, flags: Vec<String>) -> User {
         User {
             home: target.home.path().to_owned(),
@@ -44,7 +44,7 @@ impl User {
         }
     }
 
-    /// Starts the program with a command line.
+    /// Starts bowline with a command line, and does not wait for its end.
     pub fn start(&self, line: &str) -> Child {
         Command::new(env!("CARGO_BIN_EXE_bowline"))
             .args(line.split_whitespace())
@@ -61,19 +61,19 @@ impl User {
             .unwrap()
     }
 
-    /// Runs a command line until the program ends.
+    /// Runs bowline with a command line, and waits for its end.
     pub async fn run(&self, line: &str) -> Ran {
         ended(self.start(line)).await
     }
 
-    /// Runs a command line that must succeed, and returns stdout and stderr.
+    /// Runs a command line of bowline that must succeed. Returns stdout and stderr.
     pub async fn done(&self, line: &str) -> (String, String) {
         let ran = self.run(line).await;
         assert_eq!(ran.code, 0, "{line}: {}", ran.err);
         (ran.out, ran.err)
     }
 
-    /// Runs a command line that must exit with this code and print the text `why` to stderr.
+    /// Runs a command line of bowline. It must exit with `code` and print the text `why` to stderr.
     pub async fn ends(&self, line: &str, code: i32, why: &str) -> Ran {
         let ran = self.run(line).await;
         assert_eq!(ran.code, code, "{line}: {}", ran.err);
@@ -82,7 +82,7 @@ impl User {
     }
 }
 
-/// Waits until a started run ends.
+/// Waits until a started bowline ends. Returns its exit code and output.
 pub async fn ended(run: Child) -> Ran {
     let output = tokio::task::spawn_blocking(move || run.wait_with_output());
     output.await.unwrap().unwrap().into()

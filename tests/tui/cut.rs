@@ -1,4 +1,4 @@
-//! The API server is killed and started again while the terminal UI runs.
+//! The API server is killed, and started again, while the terminal UI runs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,8 +11,8 @@ use crate::place::{Place, Target};
 use crate::pty::{ESC, Pty};
 use crate::shop::Shop;
 
-/// The terminal UI marks stale data and refuses actions on it. When the server is back, it recovers by
-/// itself.
+/// While the server is gone, the terminal UI marks its data as stale and refuses actions. It continues by
+/// itself when the server is back.
 pub async fn a_killed_server_is_survived() {
     let Some(cluster) = Cluster::start(Options::default()).await else {
         return;
@@ -60,8 +60,8 @@ pub async fn a_killed_server_is_survived() {
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
-/// Waits until the policies are effective. After a start, the server already serves ReleasePins, but finds
-/// their policies only later.
+/// Waits until the server enforces its policies on ReleasePins. After a start, it serves ReleasePins before
+/// it enforces the policies.
 async fn until_served(target: &Target) {
     let pins: Api<ReleasePin> = Api::default_namespaced(target.client());
     let params = PostParams {

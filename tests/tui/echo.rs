@@ -1,7 +1,8 @@
-//! A small program that uses the terminal code of bowline. It is this test program again, in another role.
+//! A small program that uses bowline's terminal code, for tests. The test program starts itself again in this
+//! role.
 //!
-//! The program draws the input that it gets from the terminal, and can end in every way in which a program
-//! can end.
+//! The small program draws the input that it gets from the terminal. A test can end the small program in
+//! every way in which a program can end.
 
 use std::collections::VecDeque;
 
@@ -11,10 +12,11 @@ use bowline::tui::terminal::signals::{self, Signal};
 use crossterm::event::KeyCode;
 use ratatui::widgets::Paragraph;
 
-/// The number of inputs that the program shows.
+/// How many inputs the small program shows on its screen.
 const SHOWN: usize = 12;
 
-/// Runs the program. In the role `answers` it ends after a signal, and in the role `deaf` it does not.
+/// Runs the small program. In the role `answers` it ends when it gets a signal to end. In the role `deaf` it
+/// does not react to this signal.
 pub async fn play(part: &str) {
     let (mut terminal, mut events) = Terminal::open("xterm-256color", false, true).unwrap();
     terminal.title("a test of bowline").unwrap();

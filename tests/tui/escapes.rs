@@ -1,12 +1,12 @@
-//! A strict parser for the output of bowline to a terminal. It accepts text, line ends and a short list of
-//! escape sequences. Any other sequence must come from foreign data, and is an error.
+//! A strict parser for what bowline writes to a terminal. It accepts text, line ends and a short list of
+//! escape sequences. Any other sequence is an error, because it must come from foreign data.
 
 use bowline::text;
 
-/// The terminal modes that the output may set and reset.
+/// The numbers of the terminal modes that bowline may set and reset.
 const MODES: [&str; 8] = ["25", "1000", "1002", "1004", "1006", "1049", "2004", "2026"];
 
-/// Fails with the first forbidden sequence and the text before it.
+/// Checks the output of bowline. The error contains the first forbidden sequence and the text before it.
 pub fn check(bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -26,7 +26,7 @@ pub fn check(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the length of the first element. None: the element is forbidden.
+/// Returns the length in bytes of the first character or sequence; None if it is forbidden.
 fn element(bytes: &[u8]) -> Option<usize> {
     match bytes {
         [b'\r' | b'\n', ..] => Some(1),
@@ -48,7 +48,8 @@ fn character(bytes: &[u8]) -> Option<usize> {
     (!c.is_control() && !text::is_unsafe(c)).then(|| c.len_utf8())
 }
 
-/// Returns the length of a control sequence (CSI) after its introducer. None: the sequence is forbidden.
+/// Returns the length of a control sequence (CSI) after its first two bytes; None if the sequence is
+/// forbidden.
 fn control(bytes: &[u8]) -> Option<usize> {
     let end = bytes.iter().position(|byte| (0x40..=0x7e).contains(byte))?;
     let parameters = std::str::from_utf8(&bytes[..end]).ok()?;
@@ -72,7 +73,7 @@ fn control(bytes: &[u8]) -> Option<usize> {
     is_known.then_some(end + 1)
 }
 
-/// Returns the length of an operating system command (OSC) after its introducer. None: the command is
+/// Returns the length of an operating system command (OSC) after its first two bytes; None if the command is
 /// forbidden.
 fn string(bytes: &[u8]) -> Option<usize> {
     let end = bytes.windows(2).position(|pair| pair == b"\x1b\\")?;
@@ -91,7 +92,7 @@ fn string(bytes: &[u8]) -> Option<usize> {
     (is_clean && is_known).then_some(end + 2)
 }
 
-/// Tests the parser: the sequences that it accepts and refuses.
+/// Tests which sequences the parser accepts and which it refuses.
 pub fn what_passes() {
     for fine in [
         "plain text, größe 界 ● │\r\nnext\n",

@@ -1,5 +1,5 @@
-//! Every field that accepts text contains text that would control a terminal. bowline must not write any of
-//! it to the terminal.
+//! Every object field that accepts text contains text that would control a terminal. bowline must write none
+//! of these control sequences to the terminal.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::place::Target;
 use crate::pty::{ENTER, ESC, LEAVE, Pty};
 use crate::shop::Shop;
 
-/// Returns a very long hostile text. It would clear the screen, set the title, use the clipboard, ring the
-/// bell and rewrite the line, and contains C1, bidirectional, zero-width and tag characters.
+/// Returns a very long hostile text. Its sequences would clear the screen, set the title, use the clipboard
+/// and ring the bell. It also contains C1, bidirectional, zero-width and tag characters.
 fn hostile(seed: &str) -> String {
     of_length(seed, 10_000)
 }
 
-/// Like [`hostile`], but with at most `bytes` bytes, the limit of a field.
+/// Like [`hostile`], but at most `bytes` bytes long, because the field has this limit.
 fn of_length(seed: &str, bytes: usize) -> String {
     let long = "x".repeat(bytes);
     let mut text = format!(
@@ -49,7 +49,7 @@ where
         .unwrap();
 }
 
-/// Writes hostile text to every field that accepts it.
+/// Writes hostile text to every field of the shop's objects that accepts it.
 async fn poison(shop: &Shop, target: &Target) {
     let annotations = json!({"metadata": {"annotations": {
         "bowline.dev/version": hostile("version"),
@@ -129,7 +129,7 @@ async fn snapshot(shop: &Shop, target: &Target, annotations: &Value) {
     patch::<ComponentEnvSnapshot>(target, "cart-dev-1", &labels).await;
 }
 
-/// Creates a RenderedRelease with hostile resources and a hostile status, as from a cluster.
+/// Creates a RenderedRelease with hostile resources and a hostile status, as a cluster could contain.
 async fn rendered(shop: &Shop, target: &Target, annotations: &Value) {
     let resource = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -162,7 +162,7 @@ async fn rendered(shop: &Shop, target: &Target, annotations: &Value) {
     written.await.unwrap();
 }
 
-/// Opens every screen and runs every verb that prints, and checks their output.
+/// Opens every screen, runs every verb that prints, and checks what bowline writes to the terminal.
 pub async fn nothing_foreign_steers_the_terminal(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     // The test holds the lock of the controllers, so that no controller replaces the hostile content.

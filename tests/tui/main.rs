@@ -1,7 +1,7 @@
-//! Tests of the program in a pseudo-terminal: its screens, its reactions to keys, and its end.
+//! Tests of bowline in a pseudo-terminal: the screens, the reactions to keys, and how the program ends.
 //!
-//! The tests run on the embedded API and on a real cluster, as `embedded::NAME` and `cluster::NAME`. Tests of
-//! only the terminal have the name `terminal::NAME`. `cargo test --test tui -- --nocapture` prints
+//! The tests run on the embedded API and on a real cluster, as `embedded::NAME` and `cluster::NAME`. Tests
+//! that need no API have the name `terminal::NAME`. `cargo test --test tui -- --nocapture` prints
 //! measurements. A word before `--` selects tests by name.
 
 // Clippy allows unwrap only in `#[test]` functions, not in their helpers.
@@ -39,7 +39,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::{Place, Target};
 
-/// The time limit of a wait in a test.
+/// The longest wait in a test; after it, the test fails.
 const HANG: Duration = Duration::from_secs(60);
 
 type Proof = fn(Arc<Target>) -> Pin<Box<dyn Future<Output = ()>>>;

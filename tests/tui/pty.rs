@@ -1,7 +1,7 @@
 //! Runs a program in a pseudo-terminal, and keeps the screen that a user would see.
 //!
-//! No function sleeps for a fixed time: a wait ends with the next output of the program. A wait that takes
-//! too long fails with the current screen.
+//! No function sleeps for a fixed time, because each wait ends with the next output of the program. If a wait
+//! takes too long, the test fails with the current screen.
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
@@ -17,14 +17,15 @@ use vt100::Screen;
 use crate::HANG;
 use crate::escapes;
 
-/// The key Escape, which goes back. Its form cannot be the start of another sequence.
+/// The key Escape, which goes back. This encoding of the key cannot be the start of another sequence.
 pub const ESC: &str = "\x1b[27u";
-/// The key Ctrl-Q, which quits from every screen. Its form cannot be the start of another sequence.
+/// The key Ctrl-Q, which quits from every screen. This encoding of the key cannot be the start of another
+/// sequence.
 pub const LEAVE: &str = "\x1b[113;5u";
 /// The key Enter, which confirms.
 pub const ENTER: &str = "\r";
 
-/// The output that the program has written so far.
+/// What the program has written to the terminal so far.
 struct Written {
     terminal: vt100::Parser,
     bytes: Vec<u8>,
@@ -34,18 +35,18 @@ struct Written {
 /// A program in a pseudo-terminal. Dropping the value kills the program.
 pub struct Pty {
     master: Box<dyn MasterPty + Send>,
-    /// The program's end of the terminal. It stays open, so that the terminal exists after the end of the
-    /// program.
+    /// The end of the pseudo-terminal that the program uses. It stays open, so that the terminal still exists
+    /// after the program has ended.
     slave: Option<Box<dyn SlavePty + Send>>,
     child: Box<dyn Child + Send + Sync>,
     keyboard: Arc<Mutex<Box<dyn Write + Send>>>,
     written: Arc<(Mutex<Written>, Condvar)>,
     reader: Option<JoinHandle<()>>,
-    /// The settings of the terminal before the program started.
+    /// The settings of the terminal before the start of the program.
     settings: String,
 }
 
-/// The result of an ended program: its exit status, its whole output and its last screen.
+/// The result of an ended program: the exit status, the whole output and the last screen.
 pub struct Ended {
     pub status: ExitStatus,
     pub bytes: Vec<u8>,
@@ -54,7 +55,7 @@ pub struct Ended {
 
 impl Pty {
     /// Starts a program in a terminal of this size (columns, rows). Its environment contains only HOME, PATH,
-    /// USER and a few settings of the terminal.
+    /// USER and a few terminal settings.
     pub fn start(program: &str, arguments: &[String], home: &Path, size: (u16, u16)) -> Pty {
         let (columns, rows) = size;
         let pair = portable_pty::native_pty_system()
@@ -103,12 +104,12 @@ impl Pty {
         }
     }
 
-    /// Starts the program `bowline` in a terminal.
+    /// Starts bowline in a terminal of this size (columns, rows).
     pub fn bowline(arguments: &[String], home: &Path, size: (u16, u16)) -> Pty {
         Pty::start(env!("CARGO_BIN_EXE_bowline"), arguments, home, size)
     }
 
-    /// Types keys into the terminal.
+    /// Types keys into the terminal, as the bytes that the keys send.
     pub fn keys(&self, keys: &str) {
         let mut keyboard = self.keyboard.lock().unwrap();
         keyboard.write_all(keys.as_bytes()).unwrap();
@@ -137,13 +138,13 @@ impl Pty {
         self.child.process_id().unwrap()
     }
 
-    /// Sends a signal to the process of the program.
+    /// Sends a signal to the running program.
     pub fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.id()).unwrap();
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
     }
 
-    /// Waits until the screen fulfils a condition, and returns the duration of the wait.
+    /// Waits until `is_so` is true for the screen. Returns how long the wait took.
     pub fn wait_for(&mut self, what: &str, is_so: impl Fn(&Screen) -> bool) -> Duration {
         let began = Instant::now();
         let (written, changed) = &*self.written;
@@ -162,14 +163,14 @@ impl Pty {
         began.elapsed()
     }
 
-    /// Waits until a text is on the screen.
+    /// Waits until the screen shows a text. Returns how long the wait took.
     pub fn shows(&mut self, text: &str) -> Duration {
         self.wait_for(&format!("{text:?}"), |screen| {
             screen.contents().contains(text)
         })
     }
 
-    /// Waits until a text is no longer on the screen.
+    /// Waits until the screen no longer shows a text. Returns how long the wait took.
     pub fn hides(&mut self, text: &str) -> Duration {
         self.wait_for(&format!("no {text:?}"), |screen| {
             !screen.contents().contains(text)
@@ -188,7 +189,7 @@ impl Pty {
         written.lock().unwrap().bytes.len()
     }
 
-    /// Types keys, and waits until the program has drawn a frame.
+    /// Types keys, and waits until the program has drawn the next frame.
     pub fn draws(&mut self, keys: &str) {
         let before = self.bytes();
         self.keys(keys);
@@ -219,7 +220,7 @@ impl Pty {
         }
     }
 
-    /// Waits until a program without a screen ends, and returns its exit code and its output.
+    /// Waits until a program without a screen has ended. Returns its exit code and its output.
     pub fn printed(mut self) -> (u32, Vec<u8>) {
         let status = self.wait();
         drop(self.slave.take());
@@ -235,7 +236,7 @@ impl Pty {
     }
 
     /// Waits until the program has ended. Checks that the terminal has its old settings again, and that the
-    /// program wrote only allowed sequences.
+    /// program wrote only allowed escape sequences.
     pub fn ended(mut self) -> Ended {
         let status = self.wait();
         let now = settings(&*self.master);
@@ -281,8 +282,8 @@ impl Drop for Pty {
     }
 }
 
-/// Reads the output of the program until its end. Answers the query for the background colour, as a terminal
-/// does.
+/// Reads the output of the program until the program ends. Answers its query for the background colour, as a
+/// terminal does.
 fn read(
     mut reader: Box<dyn Read + Send>,
     written: &(Mutex<Written>, Condvar),

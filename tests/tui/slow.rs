@@ -1,4 +1,4 @@
-//! The keyboard works while the terminal UI waits for a slow connection.
+//! Tests that the keyboard works while the terminal UI waits for a slow connection.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::place::Target;
 use crate::pty::{ENTER, ESC, Pty};
 use crate::shop::Shop;
 
-/// Writes a kubeconfig with the context `slow` into a home directory.
+/// Writes a kubeconfig into a home directory. Its context `slow` connects to `server` as `user`.
 fn kubeconfig(home: &Path, server: &str, user: &str) {
     let text = format!(
         "{{kind: Config, apiVersion: v1, clusters: [{{name: slow, cluster: {{server: '{server}'}}}}], \
@@ -21,12 +21,12 @@ fn kubeconfig(home: &Path, server: &str, user: &str) {
     std::fs::write(home.join(".kube/config"), text).unwrap();
 }
 
-/// Returns a listener that accepts connections and never answers.
+/// Returns a listener that accepts connections, but never answers a request.
 fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-/// A context `slow` whose credential plugin waits until the test lets it continue.
+/// A kubeconfig context `slow`. Its credential plugin waits until the test lets it continue.
 struct Slow {
     door: PathBuf,
     _server: TcpListener,
@@ -58,14 +58,15 @@ impl Slow {
         }
     }
 
-    /// Lets all waiting and later runs of the plugin continue. A run waits for the other end of a named pipe.
+    /// Lets the waiting runs of the plugin and all later runs continue. A run waits until the test opens a
+    /// named pipe.
     fn open(&self) {
         let door = self.door.clone();
         std::thread::spawn(move || while std::fs::write(&door, "").is_ok() {});
     }
 }
 
-/// The keys work while a credential plugin runs. When the plugin ends, the screen shows the new context.
+/// The keys work while a credential plugin runs. When the plugin has ended, the screen shows the new context.
 pub async fn a_context_is_connected_to_beside_the_keyboard(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     let home = target.home.path();
@@ -85,8 +86,8 @@ pub async fn a_context_is_connected_to_beside_the_keyboard(target: Arc<Target>) 
     assert!(pty.ended().status.success());
 }
 
-/// If a connection becomes ready while the user types a line, the screen does not switch to it until the user
-/// presses a key.
+/// A connection becomes ready while the user types a line. The screen switches to the new context only after
+/// the user has pressed a key.
 pub async fn a_connection_waits_until_the_typed_line_is_done(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     let home = target.home.path();
@@ -121,8 +122,8 @@ pub async fn a_slow_context_at_the_start_is_named(target: Arc<Target>) {
     assert!(pty.ended().status.success());
 }
 
-/// On a repository with a silent cluster beside it, the screen shows the files at once, and the header shows
-/// that the cluster is not read yet.
+/// A repository has a silent cluster beside it. The screen shows the files at once, and the header shows that
+/// the cluster is not read yet.
 pub async fn a_silent_cluster_beside_a_repository_holds_nothing_up(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     let server = silent();

@@ -1,4 +1,4 @@
-//! Tests of the terminal UI on a target: a user performs every action with keys.
+//! Tests in which a user performs every action of the terminal UI with keys.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::pty::{ENTER, ESC, Pty};
 use crate::shop::Shop;
 use crate::user::User;
 
-/// The terminal UI of a user, on a target with controllers.
+/// A running terminal UI on a target, together with controllers.
 pub struct Planner {
     pub shop: Shop,
     pub pty: Pty,
@@ -24,8 +24,8 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Opens the program on a shop whose ReleasePins are ready. On a cluster, starts a separate controller;
-    /// on an embedded store, the program runs the controllers itself.
+    /// Starts the terminal UI on a shop whose ReleasePins are ready. On a cluster, also starts a controller
+    /// process; on an embedded store, the terminal UI itself runs the controllers.
     pub async fn open(target: &Arc<Target>, components: &[&str], size: (u16, u16)) -> Planner {
         let shop = Shop::open(target, components).await;
         shop.data_plane().await;
@@ -44,7 +44,7 @@ impl Planner {
         }
     }
 
-    /// Waits until a ReleasePin fulfils a condition.
+    /// Waits until `is_so` is true for a ReleasePin.
     pub async fn until(&self, pin: &str, what: &str, is_so: impl Fn(&ReleasePin) -> bool) {
         let is_so = |found: Option<&ReleasePin>| found.is_some_and(&is_so);
         let waited = tokio::time::timeout(HANG, await_condition(self.shop.pins(), pin, is_so));
@@ -57,8 +57,7 @@ impl Planner {
         }
     }
 
-    /// Waits until the controller has applied this release of a ReleasePin, and reports the ReleasePin as
-    /// ready.
+    /// Waits until the controller has applied this release and reports the ReleasePin as ready.
     pub async fn ready(&self, pin: &str, release: &str) {
         self.until(pin, "ready", |pin| is_ready(pin, release)).await;
     }
@@ -195,8 +194,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
-/// On a repository, a promotion by keys makes one commit, and the header shows the number of unpushed
-/// commits.
+/// On a repository, a promotion by keys makes one commit. The header shows how many commits are not pushed.
 pub async fn a_promotion_on_a_repository_is_a_commit(target: Arc<Target>) {
     let shop = Shop::open(&target, &["cart"]).await;
     shop.pin("cart", "staging", "cart-1").await;
@@ -233,8 +231,8 @@ pub async fn a_promotion_on_a_repository_is_a_commit(target: Arc<Target>) {
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
-/// Every way to leave the program restores the terminal. While the program is suspended, the shell can use
-/// the terminal.
+/// However a user leaves the program, it restores the terminal. While the program is suspended, the shell can
+/// use the terminal.
 pub async fn every_way_out(target: Arc<Target>) {
     use rustix::process::Signal;
     let shop = Shop::open(&target, &["cart"]).await;
@@ -281,7 +279,7 @@ pub async fn every_way_out(target: Arc<Target>) {
     assert!(ended.screen.contents().contains("ended 0"));
 }
 
-/// A move of the selection in a terminal of 200x60 writes at most 2 KB.
+/// When the user moves the cursor in a terminal of 200x60, bowline writes at most 2 KB.
 pub async fn a_moved_selection_is_cheap(target: Arc<Target>) {
     let names: Vec<String> = (0..50).map(|n| format!("component-{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -311,8 +309,8 @@ pub async fn a_moved_selection_is_cheap(target: Arc<Target>) {
     planner.pty.ended();
 }
 
-/// `bowline screenshot`, which needs no terminal, prints the same screen as the terminal UI. Its SVG refers
-/// to no other file.
+/// `bowline screenshot` needs no terminal, and prints the same screen as the terminal UI. The SVG that it
+/// prints needs no other file.
 pub async fn a_screen_without_a_terminal(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     // The test holds the lock of the controllers, so that the state does not change between the two screens.

@@ -1,4 +1,4 @@
-//! Tests of only the terminal: the program restores it, however it ends.
+//! Tests of the terminal code without an API. However the program ends, it must restore the terminal.
 
 use rustix::process::Signal;
 
@@ -25,7 +25,7 @@ pub fn comes_back_at_the_end() {
     assert_eq!(ended.screen.contents(), "", "the first screen is as it was");
 }
 
-/// The program distinguishes answers of the terminal, such as the background colour, from typed keys.
+/// The program can distinguish typed keys from answers of the terminal, such as the background colour.
 pub fn tells_what_comes_from_it() {
     let (mut pty, _home) = echo("answers", (80, 24));
     pty.shows("background(rgb { red: 16, green: 16, blue: 20 })");
@@ -45,7 +45,7 @@ pub fn tells_what_comes_from_it() {
     assert!(bytes.windows(copied.len()).any(|part| part == copied));
 }
 
-/// After a panic, the program restores the terminal before it prints the message.
+/// After a panic, the program restores the terminal, and then prints the panic message.
 pub fn comes_back_after_a_panic() {
     for (key, message) in [("p", "on purpose"), ("t", "in a task, on purpose")] {
         let (pty, _home) = echo("answers", (80, 24));
@@ -64,7 +64,7 @@ pub fn comes_back_after_a_panic() {
     }
 }
 
-/// The terminal is restored after an abort of the program, by itself or by another process.
+/// After an abort of the program, by itself or by another process, the terminal is restored.
 pub fn comes_back_after_an_abort() {
     let (pty, _home) = echo("deaf", (80, 24));
     pty.keys("a");
@@ -77,7 +77,7 @@ pub fn comes_back_after_an_abort() {
     assert_eq!(ended.status.signal(), Some("Aborted"), "{:?}", ended.status);
 }
 
-/// A signal ends the program and restores the terminal, even if the program does not react to the signal.
+/// A signal ends the program, even if the program does not react to the signal. The terminal is restored.
 pub fn comes_back_after_a_signal() {
     for (signal, name) in [
         (Signal::TERM, "Terminated"),
@@ -100,8 +100,8 @@ pub fn comes_back_after_a_signal() {
     assert!(!ended.screen.contents().contains("ended in order"));
 }
 
-/// While the program is suspended, the shell can use the terminal. When it continues, the program draws
-/// everything again.
+/// While the program is suspended, the shell can use the terminal. After the program continues, it draws the
+/// whole screen again.
 pub fn sleeps_and_wakes() {
     let home = tempfile::tempdir().unwrap();
     let program = std::env::current_exe().unwrap();
@@ -145,7 +145,7 @@ pub fn sleeps_and_wakes() {
     pty.ended();
 }
 
-/// The program handles a burst of keys with few frames.
+/// If many keys arrive at once, the program draws only a few frames.
 pub fn draws_a_burst_at_once() {
     let (mut pty, _home) = echo("answers", (80, 24));
     pty.keys(&"j".repeat(3000));

@@ -2,24 +2,26 @@
 //! the status of the ReleasePin.
 //!
 //! Watches keep every object that a ReleasePin refers to in memory. Releases, snapshots and environments are
-//! in the read model that the controllers share; settings, data planes and summaries of RenderedReleases are
+//! in the read model that all controllers share. Settings, data planes and summaries of RenderedReleases are
 //! in tables of this controller. A changed object triggers the reconcile of only those ReleasePins that read
-//! it. The requests of a reconcile:
+//! the object.
+//!
+//! The requests of a reconcile:
 //!
 //! | when | reads | writes |
 //! |---|---|---|
 //! | nothing changed | none | none |
 //! | the health changed | none | the status |
-//! | a new ReleasePin, or a move | the release, if it is not cached | snapshot and rendered release, at the same time; the claim and the audit entry where they are missing; the status |
+//! | a new ReleasePin, or another release | the release, if it is not cached | the snapshot and the RenderedRelease, at the same time; a missing claim and audit entry; the status |
 //! | ... and its EnvSettings are gone | as above, and whether the kind EnvSettings is being deleted | as above |
 //! | ... that bowline's engine made | whether its audit entry exists | as above |
 //! | ... with git references | the snapshot of the same references, if there is one; else git | as above |
 //! | after a restart | the release | none |
 //!
-//! The body of a release is read once for all ReleasePins that name it. Independent writes are sent together;
-//! the status is written last, so that after a crash the next reconcile repeats the work.
+//! The controller reads the spec of a release once for all ReleasePins that name the release. It sends independent
+//! writes at the same time, and writes the status last. So after a crash the next reconcile repeats the work.
 //!
-//! This controller does not connect to data planes and deletes nothing: if a release is deleted, its applied
+//! This controller does not connect to data planes and deletes nothing. So if a release is deleted, its applied
 //! resources stay.
 
 mod concerns;

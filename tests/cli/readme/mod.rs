@@ -1,9 +1,10 @@
-//! Runs the commands in every code block of the README and of the pages in docs, in order and in a new home.
-//! Each command must end as the table says. The table also lists the blocks that cannot run, with the reason.
+//! Runs the commands in the code blocks of the README and of the pages in docs, in their order and in a new
+//! home. Each command must end as the table says. The table also lists the blocks that cannot run, with the
+//! reason.
 //!
 //! A new block fails until the table contains it. To add a block, write its page and the start of its first
-//! line, and for each command the exit code and a part of its output. If the block does not run, write the
-//! reason instead.
+//! line. Then write the exit code and a part of the output for each command, or the reason why the block does
+//! not run.
 
 mod table;
 
@@ -17,14 +18,14 @@ use super::PROGRAM;
 use super::cluster::{Cluster, Options};
 use table::{Entry, How, Place, TABLE};
 
-/// The pages that the test reads in addition to docs.
+/// The pages with code blocks that are not in the directory docs.
 const PAGES: [&str; 3] = [
     "README.md",
     "deploy/examples/README.md",
     "deploy/example-repository/README.md",
 ];
 
-/// A fenced code block of a page.
+/// A fenced code block of a documentation page.
 struct Block {
     page: String,
     line: usize,
@@ -36,7 +37,7 @@ impl Block {
         self.text.first().map_or("", |line| line.as_str())
     }
 
-    /// Returns the commands of the block, without prompts, comments and sample output.
+    /// Returns the commands in this block, without prompts, comments and sample output.
     fn commands(&self) -> Vec<String> {
         let has_prompts = self.text.iter().any(|line| line.starts_with("$ "));
         let mut joined: Vec<String> = Vec::new();
@@ -61,7 +62,7 @@ impl Block {
     }
 }
 
-/// Removes the comment of a command. It begins after ` #` or after three spaces.
+/// Removes the comment at the end of a command. A comment begins after ` #` or after three spaces.
 fn command(line: &str) -> String {
     let line = line.split(" #").next().unwrap_or_default();
     let line = line.split("   ").next().unwrap_or_default();
@@ -143,7 +144,7 @@ fn every_block_runs_or_says_why_not() {
     assert!(gone.is_empty(), "these blocks are gone: {gone:?}");
 }
 
-/// A home directory. The program is on the PATH, and deploy/ is in the working directory.
+/// A new home directory for commands. The program is on the PATH, and the working directory contains deploy/.
 struct Home {
     directory: tempfile::TempDir,
     variables: Vec<(&'static str, PathBuf)>,
@@ -171,7 +172,8 @@ impl Home {
         self.directory.path().join(name)
     }
 
-    /// Runs commands one after the other in one shell. Returns the exit code and the output of each command.
+    /// Runs commands one after the other in the same shell. Returns the exit code and the output of each
+    /// command.
     fn shell(&self, commands: &[String]) -> Vec<(i32, String)> {
         let mut script = String::new();
         for (at, command) in commands.iter().enumerate() {
@@ -203,7 +205,7 @@ impl Home {
         (0..commands.len()).map(ended).collect()
     }
 
-    /// Runs those blocks of a page that belong to a place, in order.
+    /// Runs the blocks of a page that the table assigns to this place, in the order of the page.
     fn run(&self, page: &str, place: Place) {
         for block in blocks(page) {
             let Some(Entry {
@@ -284,7 +286,7 @@ fn the_blocks_for_a_cluster_run_on_a_new_cluster() {
     }
 }
 
-/// Runs the blocks that start `bowline serve` and use kubectl on it.
+/// Runs the blocks that start `bowline serve` and use kubectl on that server.
 fn the_blocks_for_a_served_store_run_on_a_free_port(kubectl: &Path) {
     let home = tempfile::tempdir().unwrap();
     let examples = root().join("deploy/examples");

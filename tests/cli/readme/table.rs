@@ -1,9 +1,10 @@
-//! The table of all code blocks of the documentation, with the way in which each one is tested.
+//! The table of all code blocks in the documentation. It says how each block is tested.
 
 use bowline::tui::keymap::Keymap;
 use bowline::tui::theme::Theme;
 
-/// The entry of a code block: its page, the start of its first line, and how it is tested.
+/// A row of the table: the page of a code block, the start of the block's first line, and how the block is
+/// tested.
 #[derive(Debug)]
 pub struct Entry {
     pub page: &'static str,
@@ -14,20 +15,20 @@ pub struct Entry {
 /// How a code block is tested.
 #[derive(Debug)]
 pub enum How {
-    /// The block runs in a place, after the commands that the page assumes. It has a [`Line`] for each of its
-    /// commands.
+    /// The block runs in a place, after preparing commands that the page assumes. It has one [`Line`] per
+    /// command.
     Runs(Place, &'static [&'static str], &'static [Line]),
-    /// The block runs on an embedded store that `bowline serve` serves. A free port replaces the port of the
-    /// page.
+    /// The block runs on an embedded store behind `bowline serve`. The test uses a free port instead of the
+    /// port of the page.
     Served,
-    /// The block is a sample of a message, and the function returns the real message. If the sample ends in
+    /// The block shows a message, and the function returns the real message to compare. If the block ends in
     /// `...`, only its start is compared.
     Message(fn() -> String),
-    /// The block does not run, for this reason.
+    /// The block does not run. Contains the reason.
     NotRun(&'static str),
 }
 
-/// The target on which a block runs. The blocks of one page share it and run in order.
+/// The target on which a block runs. All blocks of one page use the same target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The embedded store of a new home.
@@ -42,12 +43,12 @@ pub enum Place {
 #[derive(Debug)]
 pub struct Line {
     pub command: &'static str,
-    /// Flags that the test adds, because it cannot answer questions.
+    /// The flags that the test adds to the command, because a test cannot answer questions.
     pub adds: &'static str,
     pub code: i32,
-    /// A part of the expected output.
+    /// A text that the output of the command must contain.
     pub says: &'static str,
-    /// The reason why the command does not run. None: it runs.
+    /// The reason why the test does not run the command; None if the command runs.
     pub not_run: Option<&'static str>,
 }
 
@@ -61,7 +62,8 @@ const fn line(command: &'static str, code: i32, says: &'static str) -> Line {
     }
 }
 
-/// Returns a line for a command that asks for a confirmation on a terminal.
+/// Returns a line for a command that asks on a terminal for a confirmation. The test confirms by a flag
+/// instead.
 const fn asks(command: &'static str, code: i32, says: &'static str) -> Line {
     Line {
         adds: " --yes",
@@ -91,14 +93,14 @@ const fn entry(page: &'static str, begins: &'static str, how: How) -> Entry {
     Entry { page, begins, how }
 }
 
-/// Returns the message about a keymap with a mistake in line 7, as docs/keymaps.md shows it.
+/// Returns the error message about line 7 of an invalid keymap, which docs/keymaps.md shows.
 fn message_of_keymap() -> String {
     let text = "base = 'emacs'\n\n\n[[list]]\non = 'W'\n\nrun = 'promot'\ndesc = 'promote'";
     let (_, faults) = Keymap::read("default", Some(("keymap.toml", text)));
     faults.iter().map(ToString::to_string).collect()
 }
 
-/// Returns the message about a theme with a mistake in line 9.
+/// Returns the error message about line 9 of an invalid theme.
 fn message_of_theme() -> String {
     let text = format!("{}[style]\ngood = 'gren'", "\n".repeat(7));
     let (_, faults) = Theme::read("mine.toml", &text, None);

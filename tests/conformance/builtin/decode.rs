@@ -1,5 +1,5 @@
-//! Built-in kinds with values of wrong types: the decoders of the real server and of the embedded API must
-//! report the same field with the same message.
+//! Sends built-in kinds with values of wrong types. The embedded API must report the same field with the same
+//! message as the real server.
 
 use kube::Client;
 use kube_embedded::builtin;
@@ -63,7 +63,8 @@ fn cases() -> Vec<(&'static str, Value)> {
     cases
 }
 
-/// Sends every case to the real server as a dry run, and compares its message with that of the embedded API.
+/// Sends every case to the real server as a dry run. Compares the message with the message of the embedded
+/// API.
 pub async fn check(client: &Client) -> Result<(), String> {
     let schema =
         builtin::schema("apps", "v1", "Deployment").ok_or("Deployment is not in the table")?;

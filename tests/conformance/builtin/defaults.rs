@@ -1,4 +1,5 @@
-//! Compares the defaults that Kubernetes sets in Go code with those of the embedded API.
+//! Compares the default values that a real server sets in Go code with the default values of the embedded
+//! API.
 
 use kube::Client;
 use kube_embedded::builtin;
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{differences, text};
 
-/// Returns objects of every kind that has defaults in Go code, each with the path of its collection.
+/// Returns objects of every kind that has default values in Go code, each with the path of its collection.
 fn samples() -> Vec<(&'static str, Value)> {
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [
         {"name": "main", "image": "nginx:1.27", "ports": [{"containerPort": 80}],
@@ -285,8 +286,8 @@ fn samples() -> Vec<(&'static str, Value)> {
     samples
 }
 
-/// Fields that are no defaults, although the server sets them: the server allocates them, or admission
-/// plugins set them.
+/// The fields that the server sets, but not as default values: the server or an admission plugin computes
+/// them.
 const NOT_DEFAULTS: &[&str] = &[
     "/metadata/creationTimestamp",
     "/metadata/generation",
@@ -336,7 +337,8 @@ fn without(value: &Value, pointers: &[&str]) -> Value {
     out
 }
 
-/// Creates each sample on the real server as a dry run, and compares the defaults.
+/// Creates each sample on the real server as a dry run. Compares the default values in the answer with those
+/// of the embedded API.
 pub async fn check(client: &Client) -> Result<(), String> {
     let mut wrong = Vec::new();
     for (path, sample) in samples() {

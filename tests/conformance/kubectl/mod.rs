@@ -1,8 +1,8 @@
-//! Runs a table of kubectl commands against a real server and against `bowline serve`, and compares stdout,
+//! Runs a table of kubectl commands against a real server and against `bowline serve`. Compares stdout,
 //! stderr and the exit code.
 //!
-//! Commands that depend on each other form a scene. A scene has its own namespace on both servers. `sh` runs
-//! the lines of a scene in the directory of the test manifests.
+//! Commands that depend on each other form a scene. On both servers, a scene has its own namespace. The shell
+//! runs the lines of a scene in the directory of the test manifests.
 
 mod normal;
 mod scenes;
@@ -21,34 +21,35 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, Options};
 
-/// The time limit of one command.
+/// The time limit for one kubectl command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A sequence of commands that depend on each other.
+/// A sequence of kubectl commands that depend on each other.
 pub struct Scene {
     pub name: &'static str,
     pub rows: Vec<Row>,
 }
 
-/// One command of the table.
+/// One line of a scene: a kubectl command, with how to compare its output.
 pub struct Row {
     line: &'static str,
-    /// The commands to run while `line` watches. Each runs after the watch has printed this many lines.
+    /// The commands to run while `line` watches. Each command starts after the watch has printed this number
+    /// of lines.
     meanwhile: &'static [(usize, &'static str)],
-    /// The number of lines that a watch prints before it is stopped.
+    /// How many lines the watch prints before the test stops it.
     lines: usize,
     apart: Option<Apart>,
 }
 
-/// An intended difference between the two servers.
+/// An intended difference between the outputs of the two servers.
 #[derive(Clone, Copy)]
 struct Apart {
     why: &'static str,
-    /// Removes the difference from the output.
+    /// The function that removes the intended difference from an output.
     rest: fn(&str) -> String,
 }
 
-/// Returns a row for a command that must have the same output on both servers.
+/// Returns a row whose command must have the same output on both servers.
 pub fn run(line: &'static str) -> Row {
     Row {
         line,
@@ -58,7 +59,7 @@ pub fn run(line: &'static str) -> Row {
     }
 }
 
-/// Returns a row for a command that watches until it has printed `lines` lines.
+/// Returns a row whose command watches. The test stops the watch after `lines` lines.
 pub fn watch(line: &'static str, meanwhile: &'static [(usize, &'static str)], lines: usize) -> Row {
     Row {
         meanwhile,
@@ -68,7 +69,7 @@ pub fn watch(line: &'static str, meanwhile: &'static [(usize, &'static str)], li
 }
 
 impl Row {
-    /// Adds an intended difference, with the function that removes it from the output.
+    /// Adds an intended difference to the row. `rest` removes the difference from an output.
     pub fn apart(self, why: &'static str, rest: fn(&str) -> String) -> Row {
         Row {
             apart: Some(Apart { why, rest }),
@@ -77,7 +78,7 @@ impl Row {
     }
 }
 
-/// The two servers, both with bowline's kinds and policies.
+/// A real server and `bowline serve`, both with bowline's kinds and policies.
 pub struct Pair {
     sides: [Side; 2],
     _cluster: Cluster,
@@ -85,7 +86,7 @@ pub struct Pair {
     _folder: tempfile::TempDir,
 }
 
-/// One of the two servers, with the settings that kubectl needs for it.
+/// One of the two servers, with the settings with which kubectl reaches it.
 struct Side {
     name: &'static str,
     kubectl: PathBuf,
@@ -103,7 +104,7 @@ impl Drop for Served {
     }
 }
 
-/// The normalised output and the exit code of a command.
+/// The output and the exit code of a command. The output has no parts that always differ.
 #[derive(PartialEq)]
 struct Outcome {
     out: String,
@@ -122,7 +123,8 @@ impl std::fmt::Display for Outcome {
 }
 
 impl Pair {
-    /// Starts both servers. None: no selected test needs them, or the programs of a cluster are missing.
+    /// Starts both servers. Returns None if no selected test needs them, or if the programs of a cluster are
+    /// missing.
     pub async fn start(arguments: &Arguments) -> Option<Arc<Self>> {
         let wanted = !arguments.list
             && scenes::all()
@@ -171,7 +173,7 @@ impl Pair {
         }))
     }
 
-    /// Returns the URL of a server, and its token if it needs one.
+    /// Returns the URL of a server, and the token if the server needs one.
     pub fn access(&self, name: &str) -> (&str, Option<&str>) {
         let side = &self.sides[usize::from(name != self.sides[0].name)];
         (&side.server, side.token.as_deref())
@@ -215,7 +217,7 @@ impl Pair {
     }
 }
 
-/// Returns one test per scene.
+/// Returns one test per scene of the table.
 pub fn trials(pair: &Option<Arc<Pair>>) -> Vec<Trial> {
     let trial = |scene: Scene| {
         let pair = pair.clone();
@@ -233,7 +235,7 @@ fn title(scene: &Scene) -> String {
     format!("kubectl::{}", scene.name)
 }
 
-/// Starts `bowline serve` on its own store and a free port.
+/// Starts `bowline serve` with a new store, on a free port.
 fn serve(folder: &Path) -> (Served, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_bowline"))
         .arg(format!("--embedded={}", folder.join("store.db").display()))
@@ -257,7 +259,7 @@ fn serve(folder: &Path) -> (Served, String) {
 }
 
 impl Side {
-    /// Returns a shell command whose kubectl is configured only for this server.
+    /// Returns a shell command in which kubectl uses this server and this namespace.
     fn shell(&self, namespace: &str, line: &str) -> Command {
         let path = self.home.join(format!("kubeconfig-{namespace}"));
         if !path.exists() {
@@ -293,7 +295,7 @@ impl Side {
         command
     }
 
-    /// Runs a command that prepares the server. The command must succeed.
+    /// Runs a preparing command on this server. The command must succeed.
     fn must(&self, line: &str) {
         let output = self
             .shell("default", line)
@@ -307,7 +309,7 @@ impl Side {
         );
     }
 
-    /// Repeats a command that prepares the server until it succeeds.
+    /// Repeats a preparing command on this server until the command succeeds.
     fn until(&self, line: &str) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -362,7 +364,7 @@ impl Side {
         )
     }
 
-    /// Runs a watch until it has printed enough lines. Runs the other commands meanwhile.
+    /// Runs a watch until it has printed enough lines, and runs the other commands of the row meanwhile.
     fn follow(&self, namespace: &str, row: &Row) -> (String, String, Option<i32>) {
         let mut child = self
             .shell(namespace, &format!("exec {}", row.line))

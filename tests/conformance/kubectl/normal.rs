@@ -1,5 +1,5 @@
-//! Normalises output: replaces the parts that always differ between two servers, so that the rest can be
-//! compared.
+//! Replaces the parts of an output that always differ between two servers, so that the rest of the outputs
+//! can be compared.
 
 use std::sync::LazyLock;
 
@@ -35,7 +35,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Replaces the parts of an output that always differ between two servers.
+/// Replaces the parts of an output that always differ between two servers, such as times and addresses.
 pub fn form(text: &str, server: &str, home: &str) -> String {
     let text = text.replace(server, "SERVER").replace(home, "HOME");
     let host = server.split_once("//").map_or(server, |(_, host)| host);
@@ -46,8 +46,8 @@ pub fn form(text: &str, server: &str, home: &str) -> String {
     sorted(&text)
 }
 
-/// Sorts the parts that have no fixed order: the causes of a failure, because a real server walks maps, and
-/// managedFields, because their order depends on the second of the write.
+/// Sorts the parts of an output that have no fixed order. These are the causes of a failure, and the entries
+/// of managedFields.
 fn sorted(text: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut group: Vec<String> = Vec::new();
@@ -84,8 +84,8 @@ fn sorted(text: &str) -> String {
     out.join("\n") + end
 }
 
-/// Removes the descriptions from the output of `kubectl explain`, because the table of built-in kinds has
-/// none.
+/// Removes the descriptions from the output of `kubectl explain`, because the embedded API does not have them
+/// for built-in kinds.
 pub fn without_descriptions(text: &str) -> String {
     let mut kept = Vec::new();
     let mut describing = false;
@@ -106,7 +106,7 @@ pub fn without_descriptions(text: &str) -> String {
     kept.join("\n")
 }
 
-/// The API groups that a real server has and the embedded API does not serve.
+/// The API groups that only the real server has.
 const ABSENT: [&str; 7] = [
     "apiregistration.k8s.io",
     "certificates.k8s.io",
@@ -117,7 +117,7 @@ const ABSENT: [&str; 7] = [
     "storagemigration.k8s.io",
 ];
 
-/// Removes the lines with groups of [`ABSENT`], and the padding of columns.
+/// Removes the lines with groups of [`ABSENT`], and the blanks that align columns.
 pub fn without_absent_groups(text: &str) -> String {
     text.lines()
         .filter(|line| !ABSENT.iter().any(|group| line.contains(group)))
@@ -126,7 +126,7 @@ pub fn without_absent_groups(text: &str) -> String {
         .join("\n")
 }
 
-/// Removes the build information of the server.
+/// Removes the build information of the server from the output of `kubectl version`.
 pub fn without_build(text: &str) -> String {
     let pattern = Regex::new(
         r#"(?m)^ *"?(buildDate|compiler|gitCommit|gitTreeState|goVersion|platform|gitVersion)"?:.*\n"#,
@@ -135,7 +135,7 @@ pub fn without_build(text: &str) -> String {
     pattern.replace_all(text, "").replace("+embedded", "")
 }
 
-/// Removes the object that the message of an invalid patch repeats.
+/// Removes the copy of the object from the error message about an invalid patch.
 pub fn without_object(text: &str) -> String {
     let pattern = Regex::new(r#"(patch: Invalid value: )".*": "#).expect("a pattern of ours");
     pattern.replace_all(text, "$1OBJECT: ").into_owned()
@@ -147,7 +147,7 @@ pub fn without_uid(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Removes the selector of a job, which contains a uid.
+/// Removes the selector of a Job from an output, because the selector contains a uid.
 pub fn without_selector(text: &str) -> String {
     text.replace("batch.kubernetes.io/controller-uid=UID", "<none>")
         .split_whitespace()
@@ -155,7 +155,7 @@ pub fn without_selector(text: &str) -> String {
         .join(" ")
 }
 
-/// Removes the log lines of kubectl itself.
+/// Removes the log lines that kubectl itself writes to stderr.
 pub fn without_complaints(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.contains("reflector.go"));
     lines.collect::<Vec<_>>().join("\n")

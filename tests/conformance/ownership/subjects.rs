@@ -1,10 +1,10 @@
-//! The kinds of the random writes, with functions that make random objects.
+//! The kinds to which the ownership test writes, with functions that make random objects of them.
 
 use kube_embedded::builtin;
 use kube_embedded::schema::Schema;
 use serde_json::{Map, Value, json};
 
-/// A generator of pseudo-random numbers, which are the same in every run.
+/// A generator of pseudo-random numbers. The same seed gives the same numbers in every run.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -24,7 +24,7 @@ impl Dice {
     }
 }
 
-/// A kind of the random writes, with functions that make random objects.
+/// A kind to which the test writes, with functions that make random objects of this kind.
 pub struct Subject {
     pub path: &'static str,
     pub api_version: &'static str,
@@ -33,8 +33,8 @@ pub struct Subject {
     pub strategic: bool,
     pub make: fn(&mut Dice) -> Map<String, Value>,
     pub must: fn() -> Map<String, Value>,
-    /// Makes a status. None: the kind has no status. The field `reset` lists the fields that a write of the
-    /// object and a write of its status ignore.
+    /// Makes a random status; None if the kind has no status. `reset` contains two lists: the fields that a
+    /// write of the object ignores, and the fields that a write of the status ignores.
     pub status: Option<fn(&mut Dice) -> Value>,
     pub reset: (&'static [&'static str], &'static [&'static str]),
 }
@@ -134,7 +134,7 @@ fn widget(dice: &mut Dice) -> Map<String, Value> {
     object(vec![("spec", Some(Value::Object(without_extra(spec))))])
 }
 
-/// Removes the undeclared fields of the map's values, because the schema declares only a and b.
+/// Removes the fields of the map's values other than a and b, because the schema declares only these two.
 fn without_extra(mut spec: Map<String, Value>) -> Map<String, Value> {
     for entry in spec
         .get_mut("map")

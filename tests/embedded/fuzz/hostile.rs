@@ -1,5 +1,5 @@
-//! Sends requests that are expensive for the server: deep, long, or with many elements. The server must
-//! answer each one, and must store no object that it cannot read.
+//! Sends requests that cost the server much: deep, long, or with many elements. The server must answer each
+//! request, and must store no object that it cannot read again.
 
 use super::shapes::{APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Tally, sent};
 use super::*;
@@ -17,7 +17,8 @@ fn nested(depth: usize) -> Value {
     (0..depth).fold(json!(1), |inner, _| json!({"a": inner}))
 }
 
-/// If the server accepts a deep object, the object can be read, changed and deleted.
+/// The server may refuse a deeply nested object. If it accepts the object, the object can be read, changed
+/// and deleted.
 #[test]
 fn deep_objects() {
     let world = World::with(&seeds()[..1]);
@@ -51,7 +52,7 @@ fn deep_objects() {
     tally.end(&world, "deep");
 }
 
-/// A JSON patch that copies an object into itself many times.
+/// A JSON patch copies an object into itself many times, so that the object grows.
 #[test]
 fn patches_that_grow() {
     let world = World::with(&seeds()[..1]);
@@ -91,7 +92,7 @@ fn patches_that_grow() {
     tally.end(&world, "growing");
 }
 
-/// A CRD whose scale subresource has an unusual or an invalid path.
+/// A CRD names an unusual or an invalid path for its scale subresource.
 #[test]
 fn scales_of_odd_places() {
     let world = World::with(&[]);
@@ -128,7 +129,8 @@ fn scales_of_odd_places() {
     tally.end(&world, "scales");
 }
 
-/// Objects with long lists or many fields, for which the server compares each element with the others.
+/// For objects with long lists or many fields, the server compares each element with all others. It must
+/// still answer.
 #[test]
 fn long_lists() {
     let world = World::with(&seeds()[..1]);

@@ -1,9 +1,8 @@
-//! Replaces each field of each kind by values of other types. The requests are not random: they are the same
-//! in every run.
+//! Replaces each field of each kind by values of other types. The requests are not random, so they are the
+//! same in every run.
 //!
-//! The test takes a valid object, replaces one field after the other by a value of each other type, and sends
-//! the result with every type of request. If the server accepts the object, the test reads, changes and
-//! deletes it.
+//! The test takes a valid object and replaces one field after the other. It sends each changed object with
+//! every type of request. If the server accepts the object, the test reads, changes and deletes it.
 
 use std::sync::{Mutex, Once};
 
@@ -11,7 +10,7 @@ use kube_embedded::sqlite::{Expect, Key, Put, Write};
 
 use super::*;
 
-/// The panics of all tasks of this process.
+/// The panic messages of all tasks in this process.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn listen_for_panics() {
@@ -25,7 +24,7 @@ fn listen_for_panics() {
     });
 }
 
-/// Returns one value of each JSON type, and a number that overflows if it is incremented.
+/// Returns one value of each JSON type, and the largest number, which overflows if the server increments it.
 fn odd_values() -> Vec<Value> {
     vec![
         json!("x"),
@@ -39,15 +38,15 @@ fn odd_values() -> Vec<Value> {
     ]
 }
 
-/// A valid object, with the path of its collection.
+/// A kind to test: a valid object of the kind, with the path of its collection.
 pub(super) struct Subject {
     collection: String,
-    /// The object. It contains the text `shape` wherever its value must be unique.
+    /// A valid object. It contains the text `shape` wherever its value must be unique.
     pub(super) object: Value,
     parts: &'static [&'static str],
     depth: usize,
-    /// The test really creates only every `kept`-th object, and sends the others as dry runs. More than 1
-    /// only for kinds whose objects slow down all later requests.
+    /// The test stores only each `kept`-th object, and sends the others as dry runs. The number is more than
+    /// 1 only for kinds whose objects slow down all later requests.
     kept: usize,
 }
 
@@ -62,7 +61,7 @@ pub(super) fn subject(collection: &str, object: Value, parts: &'static [&'static
 }
 
 impl Subject {
-    /// Returns the object with unique names.
+    /// Returns the object with `number` in its names, which makes them unique.
     fn number(&self, number: usize) -> Value {
         let text = self.object.to_string();
         serde_json::from_str(&text.replace("shape", &format!("shape{number}"))).unwrap()
@@ -72,7 +71,7 @@ impl Subject {
         self.collection.contains(".example") || self.collection.contains("openchoreo")
     }
 
-    /// Returns the paths of the object and its subresources, for dry runs.
+    /// Returns the request paths of the object and its subresources, for dry runs.
     fn doors(&self, path: &str) -> impl Iterator<Item = String> {
         let parts = self.parts.iter().map(|part| format!("/{part}"));
         let paths = [String::new()].into_iter().chain(parts);
@@ -85,8 +84,8 @@ impl Subject {
     }
 }
 
-/// Returns metadata without ownerReferences, because the garbage collector could delete an object whose owner
-/// does not exist during the test.
+/// Returns metadata without ownerReferences. With an owner that does not exist, the garbage collector could
+/// delete the object during the test.
 fn metadata() -> Value {
     json!({"name": "shape", "labels": {"app": "web"}, "annotations": {"a": "b"}})
 }
@@ -237,7 +236,7 @@ fn workloads() -> Vec<Subject> {
     ]
 }
 
-/// Returns bowline's kinds, and a kind whose CRD uses every feature of CRDs.
+/// Returns bowline's kinds, and a custom kind whose CRD uses every feature of CRDs.
 fn custom_kinds() -> Vec<Subject> {
     let mut found: Vec<Subject> = Vec::new();
     let plurals = [
@@ -330,8 +329,8 @@ fn merged(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// Returns the paths of an object down to a depth, and the paths of important fields that the object does not
-/// have.
+/// Returns the JSON pointers to the fields of an object, down to a depth. Adds important fields that the
+/// object does not have.
 fn shallow_places(object: &Value, depth: usize) -> Vec<String> {
     let mut found = Vec::new();
     places(object, String::new(), &mut found);
@@ -381,7 +380,7 @@ pub(super) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 
-/// Counts the requests, and collects all wrong answers, so that one run shows all of them.
+/// Counts the requests, and collects all wrong answers. So one run shows all of them.
 #[derive(Default)]
 pub(super) struct Tally {
     requests: usize,
@@ -431,8 +430,8 @@ impl Tally {
     }
 }
 
-/// Sends every changed object of each subject. In the short form, each is sent with two types of requests in
-/// turn, in the full form with all types.
+/// Sends every changed object of each kind to the server. In the short form, sends each with two types of
+/// requests in turn; in the full form, with all types.
 fn through_every_door(round: &str, subjects: Vec<Subject>) {
     listen_for_panics();
     let world = World::with(&seeds()[..1]);
@@ -481,7 +480,8 @@ fn through_every_door(round: &str, subjects: Vec<Subject>) {
     tally.end(&world, round);
 }
 
-/// Returns one element, another one for each turn. In the full form, returns all elements.
+/// In the short form, returns one element of `all`, selected by `turn`. In the full form, returns all
+/// elements.
 fn in_turn<T>(mut all: Vec<T>, turn: usize) -> Vec<T> {
     match sized(true, false) {
         true => vec![all.swap_remove(turn % all.len())],
@@ -489,7 +489,8 @@ fn in_turn<T>(mut all: Vec<T>, turn: usize) -> Vec<T> {
     }
 }
 
-/// Returns the requests that update a valid object to the changed one: one per type of patch and subresource.
+/// Returns the requests that change one field of a valid object: one request per type of patch and per
+/// subresource.
 fn changes(subject: &Subject, path: &str, odd: &Value, at: &str) -> Vec<Sent> {
     let mut found = Vec::new();
     let value = odd.pointer(at).unwrap_or(&Value::Null);
@@ -506,7 +507,7 @@ fn changes(subject: &Subject, path: &str, odd: &Value, at: &str) -> Vec<Sent> {
     found
 }
 
-/// Checks that an accepted object can be read, changed and deleted.
+/// Checks that an object that the server accepted can be read, changed and deleted.
 fn use_and_delete(world: &World, subject: &Subject, made: &Value, tally: &mut Tally) {
     let path = subject.path(made);
     let mut table = sent("GET", path.clone(), JSON, &Value::Null);
@@ -633,8 +634,8 @@ fn options() -> Value {
         "preconditions": {"uid": "u", "resourceVersion": "1"}, "dryRun": ["All"]})
 }
 
-/// Another process may write anything into the file. The server may refuse such an object, but must still
-/// serve all other objects.
+/// Another process may write anything into the store file. The server may refuse such an object, but must
+/// still serve all other objects.
 #[test]
 fn rows_of_any_shape() {
     listen_for_panics();
@@ -706,7 +707,7 @@ fn rows_of_any_shape() {
     tally.end(&world, "rows");
 }
 
-/// Writes an object directly into the file of the store, without any check.
+/// Writes an object directly into the store file, without any check by the API.
 pub(super) async fn store_row(world: &World, subject: &Subject, object: &Value, odd: &Value) {
     let parts: Vec<&str> = subject.collection.split('/').collect();
     let namespaced = parts.contains(&"namespaces") && parts.last() != Some(&"namespaces");

@@ -1,4 +1,4 @@
-//! The git cache with several threads and processes, with killed writers and with damaged files.
+//! Tests of the git cache with several threads and processes, with killed writers, and with damaged files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::repository::{FILE, FIRST, Repository, SECOND};
 use super::server::{Connection, Server, backend};
 use super::{Place, kind, reference, refused};
 
-/// The role of a process that another test starts: it reads a reference through the cache.
+/// The role of a process that another test starts. The process reads a git reference through the cache.
 #[test]
 #[ignore = "a part that other tests start"]
 fn read_in_another_process() {
@@ -122,7 +122,7 @@ fn a_process_killed_in_the_middle_breaks_nothing() {
     assert!(place.leftovers().is_empty());
 }
 
-/// A connection that passes on only the first `left` bytes of an answer.
+/// A connection to a server that passes on only the first `left` bytes of an answer.
 struct Half<'a> {
     left: usize,
     inner: &'a mut dyn Connection,

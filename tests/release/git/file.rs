@@ -1,4 +1,4 @@
-//! Git references to repositories in the file system, and the behaviour that all transports share.
+//! Tests of git references to repositories in the file system, and of the rules that hold for all transports.
 
 use super::repository::{FILE, FIRST, Repository, SECOND, git};
 use super::{Place, kind, reference, refused};

@@ -1,4 +1,4 @@
-//! Hostile git references cause no connection and no write, and no message contains a secret.
+//! Hostile git references must cause no connection and no write, and no message may contain a secret.
 
 use super::repository::{FILE, Repository};
 use super::server::Server;

@@ -1,4 +1,4 @@
-//! Git references over http, to `git http-backend` behind a small server: fetches, credentials, redirects.
+//! Tests of git references over http: fetches, credentials, redirects. The server runs `git http-backend`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Git references to servers that hang, send slowly, send too much, or send wrong data.
+//! Tests of git references to servers that hang, send slowly, send too much, or send wrong data.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -137,7 +137,7 @@ fn advertise(connection: &mut dyn Connection) {
     );
 }
 
-/// Starts a server that answers every fetch with the same bytes.
+/// Starts an http server that answers every fetch with the same bytes.
 fn saying(body: Vec<u8>) -> Server {
     Server::start(move |request, connection| match request.method.as_str() {
         "GET" => advertise(connection),
@@ -150,7 +150,7 @@ fn saying(body: Vec<u8>) -> Server {
     })
 }
 
-/// Starts a server that answers every fetch with the same pack.
+/// Starts an http server that answers every fetch with the same git pack.
 fn sending(pack: &[u8]) -> Server {
     let mut body = line("packfile\n");
     for part in pack.chunks(60_000) {
@@ -206,7 +206,7 @@ const COMMIT_ENTRY: u8 = 1;
 const BLOB: u8 = 3;
 const OFFSET_DELTA: u8 = 6;
 
-/// Returns a git delta that repeats its base `times` times.
+/// Returns a git delta whose result is its base repeated `times` times.
 fn repeated(base_size: usize, times: usize) -> Vec<u8> {
     let mut delta = [varint(base_size), varint(base_size * times)].concat();
     for _ in 0..times {

@@ -1,5 +1,5 @@
-//! Tests of definitions by git reference: real repositories over file, http and ssh, servers that hang or
-//! send wrong data, hostile references. The installed git creates the repositories.
+//! Tests of definitions by git reference. The tests use real repositories over file, http and ssh, servers
+//! that hang or send wrong data, and hostile references. The installed git creates the repositories.
 
 mod cache;
 mod file;
@@ -20,10 +20,10 @@ use bowline::api::openchoreo::release::GitRef;
 use bowline::resolve::git::{Allowed, Cause, Git, GitError, Settings};
 use tempfile::TempDir;
 
-/// A text that every secret in these tests contains. No message may contain it.
+/// A text that every secret in these tests contains, because no message may contain a secret.
 pub const CANARY: &str = "CANARY-7f3a";
 
-/// The directory of one test: the cache, and other files, which must not change.
+/// The directory of one test. It contains the git cache and other files, which bowline must not change.
 pub struct Place {
     pub directory: TempDir,
 }
@@ -56,21 +56,21 @@ impl Place {
         Git::new(self.settings())
     }
 
-    /// Returns a reader with a short deadline.
+    /// Returns a git reader with a short deadline, for servers that do not answer.
     pub fn impatient(&self) -> Git {
         let mut settings = self.settings();
         settings.limits.deadline = Duration::from_millis(300);
         Git::new(settings)
     }
 
-    /// Returns all files in the directory except the cache.
+    /// Returns all files in the directory of the test except the git cache.
     pub fn beside_the_cache(&self) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
         list(self.directory.path(), &self.path("cache"), &mut found);
         found
     }
 
-    /// Returns the temporary files that failed fetches left in the cache.
+    /// Returns the temporary files that failed fetches left in the git cache.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let mut found = BTreeSet::new();
         list(&self.path("cache"), Path::new(""), &mut found);
@@ -105,7 +105,8 @@ pub fn reference(repository: impl Into<String>, revision: &str, path: &str) -> G
     }
 }
 
-/// Reads a reference, which must fail, and checks the rules that hold for all error messages.
+/// Reads a git reference, and checks that the read fails. Also checks the rules that hold for all error
+/// messages.
 pub fn refused(git: &Git, reference: &GitRef) -> GitError {
     let error = match git.read(reference) {
         Err(error) => error,
@@ -125,7 +126,7 @@ pub fn refused(git: &Git, reference: &GitRef) -> GitError {
     error
 }
 
-/// Returns a short name of the cause of an error.
+/// Returns a short name for the kind of an error.
 pub fn kind(error: &GitError) -> &'static str {
     match *error.cause {
         Cause::Address(_) => "address",

@@ -1,15 +1,15 @@
-//! Creates repositories with the installed git, always with the same commits.
+//! Creates git repositories with the installed git. The commits are the same in every run.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The path of the file in every repository, and its content in the first and the second commit.
+/// The path of the definition file in every test repository.
 pub const FILE: &str = "types/web.yaml";
 pub const FIRST: &str = "kind: ComponentTypeDefinition\nversion: 1\n";
 pub const SECOND: &str = "kind: ComponentTypeDefinition\nversion: 2\n";
 
-/// Runs git without the configuration of the user, and returns its trimmed output.
+/// Runs git without the user's configuration. Returns its output without blanks at the ends.
 pub fn git(directory: &Path, arguments: &[&str], input: &[u8]) -> String {
     let mut child = Command::new("git")
         .args(arguments)
@@ -34,7 +34,7 @@ pub fn git(directory: &Path, arguments: &[&str], input: &[u8]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A bare repository with two commits.
+/// A bare git repository with two commits.
 pub struct Repository {
     pub path: PathBuf,
     pub first: String,

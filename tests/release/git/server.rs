@@ -1,5 +1,5 @@
-//! A small http server on loopback. It serves repositories through `git http-backend`, or misbehaves as a
-//! test needs.
+//! A small http server on loopback. Serves git repositories through `git http-backend`, or answers wrongly as
+//! a test needs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use base64::Engine;
 
-/// A request that the server received.
+/// A request that the http server received.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: String,
@@ -30,11 +30,11 @@ impl Request {
     }
 }
 
-/// The function that answers a request. The server closes the connection afterwards.
+/// The function that answers a request of a client. Afterwards the server closes the connection.
 pub type Behaviour = dyn Fn(&Request, &mut dyn Connection) + Send + Sync;
 
 pub trait Connection: Read + Write {
-    /// Waits at most `moment` until the client has closed the connection. Returns whether it has.
+    /// Waits up to `moment` for the client to close the connection. Returns whether the client has closed it.
     fn is_gone(&mut self, moment: Duration) -> bool;
 }
 
@@ -96,13 +96,13 @@ impl Server {
         }
     }
 
-    /// Starts a server that runs `git http-backend` over the repositories in a directory.
+    /// Starts a server for the repositories in a directory. It runs `git http-backend`.
     pub fn git(root: &Path) -> Self {
         let root = root.to_owned();
         Self::start(move |request, connection| backend(&root, request, connection))
     }
 
-    /// Like [`Server::git`], but requires these credentials.
+    /// Like [`Server::git`], but clients must send these credentials.
     pub fn with_password(root: &Path, credentials: &str) -> Self {
         let root = root.to_owned();
         let wanted = format!(
@@ -200,7 +200,7 @@ fn http_backend() -> PathBuf {
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()).join("git-http-backend")
 }
 
-/// Answers a request with the output of `git http-backend`.
+/// Answers a request with what `git http-backend` returns for it.
 pub fn backend(root: &Path, request: &Request, connection: &mut dyn Connection) {
     let mut child = Command::new(http_backend())
         .env_clear()

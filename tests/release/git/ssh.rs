@@ -1,4 +1,5 @@
-//! Git references over ssh: to a real sshd, if one is installed, and with ssh programs that misbehave.
+//! Tests of git references over ssh: with a real sshd, if one is installed, and with ssh programs that answer
+//! wrongly.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -35,8 +36,8 @@ pub struct Sshd {
 }
 
 impl Sshd {
-    /// Starts an sshd that accepts one key. None: sshd, ssh or ssh-keygen is missing, and the reason was
-    /// printed.
+    /// Starts an sshd that accepts one key. If sshd, ssh or ssh-keygen is missing, prints the reason and
+    /// returns None.
     pub fn start(place: &Place, more: &str) -> Option<Self> {
         let (Some(sshd), Some(_), Some(keygen)) =
             (program("sshd"), program("ssh"), program("ssh-keygen"))
@@ -135,7 +136,7 @@ impl Drop for Sshd {
     }
 }
 
-/// Returns a reader that runs a script instead of ssh.
+/// Returns a git reader that runs a script instead of the program ssh.
 fn with_ssh(place: &Place, script: &str) -> Git {
     let mut settings = place.settings();
     settings.ssh = vec![script_file(place, script).into()];

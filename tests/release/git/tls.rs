@@ -1,4 +1,4 @@
-//! Git references over https, with certificates that the test creates.
+//! Tests of git references over https. The tests create the certificates.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -52,7 +52,7 @@ fn openssl(directory: &Path, arguments: &str) {
     );
 }
 
-/// Starts an https server with a certificate for a name. Returns its port.
+/// Starts an https server with a certificate for the host `name`. Returns the port of the server.
 fn serve(place: &Place, name: &str) -> u16 {
     let directory = place.path(name);
     std::fs::create_dir_all(&directory).unwrap();

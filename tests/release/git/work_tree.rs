@@ -1,4 +1,4 @@
-//! Makes git references from files in clean work trees.
+//! Tests of making git references from files in clean work trees.
 
 use std::fs;
 use std::path::PathBuf;

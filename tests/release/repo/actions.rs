@@ -1,8 +1,8 @@
-//! Every action on a repository is one commit. Tests its changed files and its message.
+//! On a repository, every action is one commit. The tests check the files and the message of that commit.
 
 use super::{Shop, pin};
 
-/// Returns the value of a trailer of the last commit.
+/// Returns the value of the trailer `name` in the message of the last commit.
 fn trailer(shop: &Shop, name: &str) -> String {
     let format = format!("--format=%(trailers:key={name},valueonly,separator=%x2C)");
     shop.git_words(&["log", "-1", &format])

@@ -1,5 +1,5 @@
-//! The API that serves the files of a work tree: reads show the current files, writes edit them, and only
-//! changed files are read again.
+//! Tests of the API that serves the files of a work tree as objects. Reads return the current files, writes
+//! edit the files, and only changed files are read again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -189,8 +189,8 @@ async fn templates_and_patches_are_no_objects_and_what_they_do_to_release_pins_i
     );
 }
 
-/// If two files contain the same object, the API serves the object of the first file. When the first file no
-/// longer contains it, the API serves the object of the second file, although that file did not change.
+/// If two files contain the same object, the API returns the object of the first file. When the object is
+/// removed from the first file, the API returns the object of the second file, which did not change.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_file_held_first_is_served_when_that_one_goes() {
     let shop = Shop::open(&["cart"]);
@@ -228,12 +228,13 @@ async fn what_another_file_held_first_is_served_when_that_one_goes() {
     assert_eq!(named("mail-prod").await.as_deref(), Some("mail-3"));
 }
 
-/// Syncs until no file has to be read again. A file that was read while it was written is read once more.
+/// Lets the API read changed files until no file has to be read again. A file that was read during its write
+/// is read twice.
 async fn settle(served: &Embedded, tree: &Arc<Tree>) {
     while tree.sync(served).await.unwrap().read > 0 {}
 }
 
-/// Returns the names of the served objects of a kind.
+/// Returns the names of all objects of a kind that the API returns.
 async fn names<K>(served: &Embedded) -> Vec<String>
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,

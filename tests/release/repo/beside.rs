@@ -1,5 +1,5 @@
-//! A cluster beside a repository provides the live state. The cluster of these tests is an embedded store
-//! behind a socket.
+//! A repository is the target, and a cluster provides the live state. The cluster of these tests is an
+//! embedded store behind a socket.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Shop, pin};
 
-/// A server process that ends with the test.
+/// A server process. Dropping the value kills the process.
 struct Served {
     process: Child,
     url: String,
@@ -49,7 +49,7 @@ fn serve(shop: &Shop) -> Served {
     Served { process, url }
 }
 
-/// Writes the ReleasePin in the cluster as Argo CD does, and its status as the controller does.
+/// Writes the ReleasePin to the cluster as Argo CD does, and its status as the controller does.
 async fn runs(pins: &Api<ReleasePin>, release: &str, ready: bool) {
     let text = pin("cart", "dev", release);
     let document = bounded_yaml::documents("pin", &text)
@@ -76,7 +76,7 @@ async fn runs(pins: &Api<ReleasePin>, release: &str, ready: bool) {
 }
 
 /// Starts a cluster with the namespace shop, and writes a kubeconfig with the context prod-eu. Returns the
-/// server, a client and the flags that select the context.
+/// server, a client, and the command line flags that select the context.
 async fn cluster(shop: &Shop) -> (Served, kube::Client, Vec<String>) {
     let served = serve(shop);
     let mut config = kube::Config::new(served.url.parse().unwrap());

@@ -1,4 +1,4 @@
-//! `bowline check`, as CI runs it for a pull request.
+//! Tests of `bowline check`, which CI runs for a pull request.
 
 use super::{Shop, pin, release};
 
@@ -87,7 +87,7 @@ fn the_example_repository_passes() {
     assert_eq!((shop.numstat()[0].1, shop.numstat()[0].2), (1, 1));
 }
 
-/// Returns a release whose only parameter is the number of replicas.
+/// Returns a release that accepts only one parameter: the number of replicas.
 fn strict(version: u32) -> String {
     release("cart", version).replace("workloadType: deployment\n", "workloadType: deployment\n        schema: {parameters: {replicas: \"integer | default=1\"}}\n")
 }
@@ -466,8 +466,8 @@ fn a_repository_without_our_kinds_is_named_with_next_steps() {
     shop.ends("check", 1, "x.yaml");
 }
 
-/// Returns a ReleasePin with comments, at least `size` bytes in total, so that bowline does not read the
-/// file.
+/// Returns the text of a ReleasePin, with comments that make it at least `size` bytes long. bowline does not
+/// read a file above its size limit.
 fn large_pin(size: usize) -> String {
     let mut text = pin("mail", "dev", "mail-1");
     while text.len() < size {

@@ -1,12 +1,12 @@
-//! Clones without some of the commits: `audit verify` warns that the commits are not known, and does not
-//! report tampering.
+//! Tests with git clones that lack some commits. `audit verify` must warn that these commits are not known,
+//! and must not report tampering.
 
 use super::{Shop, pin};
 
 const STAGING: &str = "promote cart --from dev --to staging --reason why";
 const PROD: &str = "promote cart --from staging --to prod --yes --reason why";
 
-/// Returns a shop whose history has moves by bowline and by hand, a mark, and a merge.
+/// Returns a shop whose git history has changes by bowline and by hand, a mark on a release, and a merge.
 fn shop() -> Shop {
     let shop = Shop::open(&["cart", "search"]);
     shop.ends(STAGING, 0, "");
@@ -28,7 +28,7 @@ fn shop() -> Shop {
     shop
 }
 
-/// Runs `audit verify`, which must succeed. Returns the number of warnings about commits that are not known.
+/// Runs `audit verify`, which must succeed. Returns how many warnings are about unknown commits.
 fn not_known(shop: &Shop, what: &str) -> usize {
     let ran = shop.run("audit verify -o json");
     assert_eq!(ran.code, 0, "{what}: {}{}", ran.out, ran.err);

@@ -1,12 +1,13 @@
-//! Files in all forms that Kubernetes tools apply: lists, JSON, unusual names, objects in two files.
+//! Tests with files in all forms that Kubernetes tools accept: lists, JSON, unusual file names, an object in
+//! two files.
 
 use super::{Shop, pin, release};
 
 const GC: &str = "gc --keep 1 --min-age 0s --confirm";
 const PROMOTE: &str = "promote cart --from staging --to prod --yes";
 
-/// Returns a shop in which no other environment than production runs cart-1. The file of the ReleasePin of
-/// production is missing; each test writes it in its own form.
+/// Returns a shop without the file of production's ReleasePin, because each test writes this file in its own
+/// form. No other environment runs cart-1.
 fn shop() -> Shop {
     let shop = Shop::open(&["cart"]);
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-2"));
@@ -25,7 +26,7 @@ fn indented(text: &str, by: &str) -> String {
         .collect()
 }
 
-/// Returns the ReleasePin of production without comments, for use inside a list.
+/// Returns the YAML of production's ReleasePin without comments, to put it into a list.
 fn plain_pin() -> String {
     let text = pin("cart", "prod", "cart-1");
     let text = text.lines().filter(|line| !line.starts_with('#'));
@@ -43,7 +44,7 @@ fn json_pin() -> serde_json::Value {
     })
 }
 
-/// Returns the ReleasePin of production in every form, each with the path of its file.
+/// Returns the ReleasePin of production in every form. Each element is the path and the text of a file.
 fn forms() -> Vec<(&'static str, String)> {
     let item = indented(&plain_pin(), "    ");
     let bare = item.replace(
@@ -166,8 +167,8 @@ fn commits_of_every_form_are_verified_and_read_back_after_hooks() {
     }
 }
 
-/// bowline does not read submodules and links that leave the work tree, so it must refuse to decide without
-/// them.
+/// bowline does not read submodules, and no links that leave the work tree. They could contain ReleasePins,
+/// so check fails and gc stops.
 #[cfg(unix)]
 #[test]
 fn a_link_or_a_submodule_that_is_not_read_fails_check_and_stops_gc() {

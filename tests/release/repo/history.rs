@@ -1,4 +1,4 @@
-//! The verbs history, diff and audit on a repository read its git log.
+//! Tests of the verbs history, diff and audit on a repository, where they read the git log.
 
 use super::{Shop, pin};
 

@@ -1,5 +1,5 @@
-//! Git hooks and filters that change a commit of bowline: bowline reads the commit back and reports the
-//! difference.
+//! Tests with git hooks and filters that change a commit of bowline. bowline reads its commit again and
+//! reports the difference.
 
 use super::{Shop, pin, program};
 
@@ -12,14 +12,14 @@ impl Shop {
         program(&hooks, name, &format!("#!/bin/sh\n{script}\n"));
     }
 
-    /// Returns the text of the ReleasePin of staging in the last commit.
+    /// Returns the text of the ReleasePin for staging in the last commit.
     fn committed(&self) -> String {
         self.git(&format!("show HEAD:{FILE}"))
     }
 }
 
-/// Hooks that change the commit so that it differs from the plan: the hook, its script, and the expected
-/// message.
+/// Git hooks that make the commit differ from the plan. Each element is the hook, its script, and the
+/// expected message.
 const CHANGING: [(&str, &str, &str); 10] = [
     (
         "pre-commit",
@@ -141,7 +141,8 @@ fn a_commit_that_others_follow_is_kept_and_told() {
     shop.ends("audit verify", 0, "valid");
 }
 
-/// A formatter, which is a pre-commit hook that changes files and stages them, leaves no file half staged.
+/// A pre-commit hook formats files and stages them. Afterwards no file may have only a part of its changes
+/// staged.
 #[test]
 fn a_hook_that_formats_files_leaves_no_file_half_staged() {
     for (action, path) in [
@@ -250,8 +251,8 @@ fn filters_and_line_endings_do_not_change_what_a_commit_means() {
     }
 }
 
-/// `audit verify` finds trailers about changes that the commit does not contain. The test makes the commit
-/// itself, as a forger would.
+/// `audit verify` reports trailers about a change that the commit does not contain. The test makes such a
+/// commit itself, as a forger would.
 #[test]
 fn trailers_of_a_commit_that_did_nothing_are_found() {
     let shop = Shop::open(&["cart"]);

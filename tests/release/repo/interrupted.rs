@@ -1,5 +1,5 @@
-//! Kills bowline at every step of an action on a repository. Then each file has its old or its new content,
-//! and a second run completes the action.
+//! Kills bowline at every step of an action on a repository. Each file must have its old or its new text, and
+//! a second run must complete the action.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -7,16 +7,17 @@ use super::{Shop, pin, program};
 
 const PROMOTE: &str = "promote cart search --from dev --to staging --reason again";
 
-/// The git call at which the test kills bowline.
+/// The call of git at which the test kills bowline.
 #[derive(Clone, Copy, Debug)]
 enum At {
-    /// The git call with this number. Some git calls run at the same time, so their order varies.
+    /// The call of git with this number. Some calls run at the same time, so their order varies.
     Number(usize),
-    /// The git call that makes the commit, after bowline has edited the files.
+    /// The call of git that makes the commit. Before this call, bowline has edited the files.
     Commit,
 }
 
-/// Puts a program git on the PATH that kills bowline before or after one call.
+/// Puts a program `git` on the PATH that kills bowline at one call: after the call if `after` is true, else
+/// before it.
 fn deadly(shop: &Shop, at: At, after: bool) {
     let bin = shop.place.path().join("bin");
     let real = std::env::split_paths(&std::env::var_os("PATH").unwrap())
@@ -44,7 +45,7 @@ fn deadly(shop: &Shop, at: At, after: bool) {
     );
 }
 
-/// The changes that a killed run left.
+/// The changes that a killed run left in the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Nothing,
@@ -52,8 +53,8 @@ enum Left {
     Commit,
 }
 
-/// Kills a promotion at a git call, and runs it again. Returns what the killed run left. None: the promotion
-/// does not make this call.
+/// Kills a promotion at a call of git, and runs the promotion again. Returns what the killed run left; None
+/// if the promotion makes no such call.
 fn killed(at: At, after: bool) -> Option<Left> {
     let mut shop = Shop::open(&["cart", "search"]);
     shop.write("staged.txt", "staged\n");

@@ -1,8 +1,9 @@
-//! Two hundred files in different YAML styles. A promotion changes only one line of a file.
+//! Two hundred files have different YAML styles. A promotion must change only one line of each file.
 
 use super::{Shop, environments, release};
 
-/// Returns a ReleasePin in one of many YAML styles, and whether bowline can edit it.
+/// Returns the text of a ReleasePin in one of many YAML styles. Also returns whether bowline can edit this
+/// style.
 fn odd(number: usize) -> (String, bool) {
     let name = format!("c{number}");
     let (style, rest) = (number % 10, number / 10);

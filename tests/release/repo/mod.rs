@@ -1,4 +1,4 @@
-//! Tests with a git work tree as the target, which run the program as a user does.
+//! Tests with a git work tree as the target. They run the program as a user does.
 
 mod actions;
 mod api;
@@ -22,17 +22,17 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The repository of a shop, with a user who works on it.
+/// A git repository with the configuration of a shop, and a user who works in its work tree.
 pub struct Shop {
     pub place: TempDir,
     pub root: PathBuf,
-    /// Flags that every run gets in addition.
+    /// The flags that every run of bowline gets in addition.
     pub flags: Vec<String>,
-    /// Directories that every run has at the start of its PATH.
+    /// The directories at the start of the PATH in every run of bowline.
     pub path: Vec<PathBuf>,
 }
 
-/// The exit code and the output of a run.
+/// The exit code and the output of one run of bowline.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -60,8 +60,8 @@ impl Shop {
         shop
     }
 
-    /// Creates a repository with environments, a pipeline, and components with the releases 1 to 3. Release 2
-    /// runs in dev, and release 1 in the other environments.
+    /// Creates a repository with environments, a pipeline, and these components. Each component has the
+    /// releases 1 to 3; release 2 runs in dev, and release 1 in the other environments.
     pub fn open(components: &[&str]) -> Self {
         let shop = Self::empty();
         shop.write("environments/all.yaml", &environments());
@@ -112,7 +112,7 @@ impl Shop {
             .to_owned()
     }
 
-    /// Commits all changes of the work tree.
+    /// Commits all changes in the work tree, with this subject line.
     pub fn commit(&self, subject: &str) {
         self.git("add -A");
         self.git_words(&["commit", "-q", "-m", subject]);
@@ -122,7 +122,7 @@ impl Shop {
         self.git("rev-parse HEAD")
     }
 
-    /// Returns the uncommitted changes, in the format of `git status --porcelain`.
+    /// Returns the uncommitted changes of the work tree, in the format of `git status --porcelain`.
     pub fn status(&self) -> String {
         self.git("status --porcelain")
     }
@@ -183,7 +183,7 @@ impl Shop {
         }
     }
 
-    /// Runs a command line that must exit with this code and print these words.
+    /// Runs a command line of bowline. It must exit with `code`, and its output must contain `words`.
     pub fn ends(&self, line: &str, code: i32, words: &str) -> Ran {
         let ran = self.run(line);
         let said = format!("{}{}", ran.out, ran.err);
@@ -192,7 +192,7 @@ impl Shop {
         ran
     }
 
-    /// Returns the numbers of added and removed lines in the last commit, by file.
+    /// Returns each changed file of the last commit, with the numbers of added and removed lines.
     pub fn numstat(&self) -> Vec<(String, u64, u64)> {
         let said = self.git("show --numstat --format= HEAD");
         said.lines()
@@ -284,7 +284,7 @@ spec:
     )
 }
 
-/// Writes a script as a program into a directory, and returns its path.
+/// Writes a shell script as an executable program into a directory. Returns its path.
 pub fn program(directory: &Path, name: &str, script: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     std::fs::create_dir_all(directory).unwrap();

@@ -1,8 +1,9 @@
-//! No value of a flag can become an option of git or make git run a program.
+//! Tests that no value of a flag can become an option of git, or make git run a program.
 
 use super::{Shop, program};
 
-/// Returns values that git could read as options. As an option, each would create the file `mark`.
+/// Returns flag values that look like options of git. If git treated one as an option, git would create the
+/// file `mark`.
 fn values(mark: &str) -> Vec<String> {
     vec![
         format!("--upload-pack=touch {mark};"),
@@ -83,7 +84,8 @@ fn a_value_of_a_flag_is_no_option() {
     );
 }
 
-/// A remote in the git configuration can have any name, also one that looks like an option.
+/// The git configuration can contain a remote with any name. bowline must refuse a name that looks like an
+/// option.
 #[test]
 fn a_remote_that_looks_like_an_option_is_refused() {
     let shop = Shop::open(&["cart"]);
@@ -104,7 +106,8 @@ fn a_remote_that_looks_like_an_option_is_refused() {
     assert_eq!((shop.head(), shop.status()), (head, String::new()));
 }
 
-/// bowline passes a path to git as exactly that file, even if it looks like an option or a pattern.
+/// bowline passes a path to git so that git uses exactly that file, even if the path looks like an option or
+/// a pattern.
 #[test]
 fn a_path_is_no_option_and_no_pattern() {
     let shop = Shop::open(&["cart"]);
@@ -140,8 +143,8 @@ fn a_path_is_no_option_and_no_pattern() {
     assert!(!mark.exists() && !shop.root.join("mark").exists());
 }
 
-/// A directory inside a foreign work tree can look like a repository whose configuration names programs.
-/// bowline must not open it.
+/// A directory inside a foreign work tree can look like a git repository, whose configuration names programs
+/// to run. bowline must not open such a directory.
 #[test]
 fn a_repository_inside_of_a_work_tree_is_not_opened() {
     let mut shop = Shop::open(&["cart"]);

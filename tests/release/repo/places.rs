@@ -1,5 +1,5 @@
-//! The paths of new objects. bowline never writes to a path that it would not read again, and never outside
-//! of the repository.
+//! Tests of the paths at which bowline creates files. bowline must read such a path again later, so it never
+//! writes to an ignored path or outside of the repository.
 
 use bowline::api::ReleasePin;
 use bowline::gitops::tree;
@@ -10,7 +10,8 @@ use super::{Shop, pin};
 
 const PROMOTE: &str = "promote cart --from dev --to staging";
 
-/// Runs a command that would create an object, twice. bowline must refuse it each time and leave no file.
+/// Runs a command that would create an object, twice. Both times bowline must refuse the command and create
+/// no file.
 fn refused(shop: &Shop, line: &str, code: i32, words: &str) {
     let (head, status) = (shop.head(), shop.status());
     for _ in 0..2 {

@@ -1,4 +1,5 @@
-//! The reasons for which bowline refuses to commit, and the changes of the user that a commit leaves alone.
+//! Tests of the reasons for which bowline refuses to commit. Also tests that a commit leaves the user's own
+//! changes alone.
 
 use super::{Shop, pin, program, release};
 
@@ -182,7 +183,8 @@ fn nothing_is_committed_where_only_reads_pass() {
     assert_eq!(ran.code, 2, "{}", ran.err);
 }
 
-/// A plan reads the files on disk, but its commit must not depend on uncommitted facts.
+/// bowline plans from the files on disk, but a plan must not depend on uncommitted changes. So bowline
+/// refuses such a plan.
 #[test]
 fn what_is_not_committed_is_nothing_to_rest_on() {
     let shop = Shop::open(&["cart"]);
@@ -267,7 +269,7 @@ fn names_that_are_none_for_a_branch_are_refused() {
     );
 }
 
-/// A git hook edits files and fails. Its edits stay, and the message reports them.
+/// A git hook edits files and then fails. bowline keeps these edits, and the message reports them.
 #[test]
 fn what_a_hook_changes_is_told() {
     let shop = Shop::open(&["cart"]);
@@ -319,7 +321,7 @@ fn the_patterns_of_hooks_are_patterns() {
     assert_eq!(shop.status(), "");
 }
 
-/// The action succeeds if git is killed after it has made the commit.
+/// If git is killed after it has made the commit, the action still succeeds.
 #[test]
 fn a_commit_after_which_git_died_is_made() {
     let shop = Shop::open(&["cart"]);

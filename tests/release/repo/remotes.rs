@@ -1,4 +1,4 @@
-//! Work with remotes on real git servers on loopback: fetch, push, a rejected push, and two users at the same
+//! Tests of remotes on real git servers on loopback: fetch, push, a rejected push, and two users at the same
 //! time.
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::git::ssh::Sshd;
 
 const PROMOTE: &str = "promote cart --from dev --to staging --push";
 
-/// Clones the repository of a shop to a bare repository, and makes its URL the remote of the shop.
+/// Clones the repository of a shop to the bare repository `bare`. Makes `url` the remote of the shop.
 fn publish(shop: &Shop, bare: &Path, url: &str) {
     std::fs::create_dir_all(bare.parent().unwrap()).unwrap();
     shop.git_words(&["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
@@ -21,7 +21,7 @@ fn publish(shop: &Shop, bare: &Path, url: &str) {
     shop.git("branch -q -u origin/main");
 }
 
-/// Returns a second user, Bob, with his own clone.
+/// Returns the clone of a second user, Bob.
 fn colleague(shop: &Shop, url: &str, more: &[(&str, &str)]) -> Shop {
     let other = Shop::empty();
     std::fs::remove_dir_all(&other.root).unwrap();
@@ -51,7 +51,7 @@ fn other_config(shop: &Shop, key: &str, value: &str) {
     assert!(set.success());
 }
 
-/// Runs the work of two users on one remote. The test repeats it for every transport.
+/// Two users work on one remote. Each test runs this function with another transport.
 fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     let bob = colleague(shop, url, more);
     let tip = || shop.git_words(&["--git-dir", bare.to_str().unwrap(), "rev-parse", "main"]);
@@ -192,7 +192,8 @@ fn over_a_file() {
     );
 }
 
-/// A release that refers to a commit is created only once, although its own commit is not pushed yet.
+/// bowline creates a release that refers to a commit only once, even while the commit with the release is not
+/// pushed yet.
 #[test]
 fn a_release_by_reference_is_made_once() {
     let shop = Shop::open(&["cart"]);
@@ -207,7 +208,7 @@ fn a_release_by_reference_is_made_once() {
     shop.ends(&format!("{create} --push"), 0, "pushed main to origin");
 }
 
-/// bowline updates a branch that is not checked out, and does not change the current branch.
+/// bowline updates a branch that is not checked out. The current branch does not change.
 #[test]
 fn a_branch_that_somebody_else_pushed() {
     let shop = Shop::open(&["cart"]);
@@ -288,7 +289,7 @@ fn over_ssh() {
     story(&shop, &bare, &url, &[("core.sshCommand", command.as_str())]);
 }
 
-/// bowline does not fetch objects that the local repository already has.
+/// bowline does not fetch git objects that the local repository already has.
 #[test]
 fn what_is_here_is_not_fetched() {
     let shop = Shop::open(&["cart"]);
@@ -306,7 +307,7 @@ fn what_is_here_is_not_fetched() {
     shop.ends("render cart -e dev", 0, "shop/cart:0");
 }
 
-/// A rollback and a hold are committed before the remote is contacted, so that they work while the remote is
+/// bowline commits a rollback or a hold before it contacts the remote, so that both work while the remote is
 /// unreachable.
 #[test]
 fn a_rollback_and_a_hold_are_committed_though_the_remote_is_unreachable() {

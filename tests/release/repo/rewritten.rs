@@ -1,11 +1,12 @@
-//! The history of bowline matches the git log after every rewrite of the log, with and without cached data.
+//! Users rewrite the git log. The history that bowline prints must match the new log, with and without
+//! bowline's cache.
 
 use std::process::Command;
 
 use super::{Shop, pin, release};
 
 impl Shop {
-    /// Runs git with this author and committer date.
+    /// Runs git with this date as the author date and the committer date.
     fn git_at(&self, date: &str, words: &[&str]) {
         let mut command = self.command(Command::new("git"));
         command.env("GIT_COMMITTER_DATE", date);
@@ -20,7 +21,7 @@ impl Shop {
         std::fs::remove_dir_all(self.place.path().join(".cache")).unwrap();
     }
 
-    /// Returns the number, release and action of each revision that a command line prints, newest first.
+    /// Returns the revisions that a command line of bowline prints, newest first: number, release and action.
     fn revisions(&self, line: &str) -> Vec<[String; 3]> {
         let ran = self.ends(line, 0, "");
         let rows = ran.out.lines().skip(1);
@@ -31,7 +32,7 @@ impl Shop {
         .collect()
     }
 
-    /// Like [`Shop::revisions`], but also checks that the result is the same without the cache.
+    /// Like [`Shop::revisions`], but also checks that bowline prints the same without its cache.
     fn always(&self, line: &str) -> Vec<[String; 3]> {
         let kept = self.revisions(line);
         self.forget();
@@ -39,7 +40,7 @@ impl Shop {
         kept
     }
 
-    /// Clones the repository with these options, and uses the clone from now on.
+    /// Clones the repository with these options of git. From now on, the shop uses the clone.
     pub fn clone_with(&mut self, options: &str) {
         let to = self.place.path().join("clone");
         let from = format!("file://{}", self.root.display());
@@ -254,7 +255,7 @@ fn a_pin_that_was_removed_begins_again() {
     shop.ends("audit verify", 0, "valid");
 }
 
-/// Returns the message of a commit as bowline writes it.
+/// Returns a commit message in the form in which bowline writes it.
 fn said(action: &str, from: &str, to: &str) -> String {
     format!(
         "{action} cart\n\nBowline-Operation: {to}\nBowline-Action: {action}\nBowline-Component: cart\nBowline-Environment: staging\nBowline-From: {from}\nBowline-To: {to}"

@@ -1,4 +1,5 @@
-//! Files that bowline cannot read: it reports them, and never treats them as empty.
+//! Tests with files that bowline cannot read. bowline must report such a file, and must not treat it as
+//! empty.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,11 +7,12 @@ use super::{Shop, pin};
 
 const GC: &str = "gc --keep 1 --min-age 0s --confirm";
 
-/// A second document whose value 0644 has different meanings in YAML 1.1 and 1.2.
+/// A YAML document with the value 0644, which has different meanings in YAML 1.1 and 1.2. So bowline cannot
+/// read it.
 const TWO_MEANINGS: &str =
     "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {mode: 0644}\n";
 
-/// Returns a shop in which only the ReleasePin of production names cart-1.
+/// Returns a shop in which only production's ReleasePin names cart-1.
 fn shop() -> Shop {
     let shop = Shop::open(&["cart"]);
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-2"));
