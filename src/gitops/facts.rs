@@ -1,7 +1,7 @@
-//! The facts that the branch of a commit must contain.
+//! The facts about a branch that must be true when bowline commits to it.
 //!
-//! A plan uses the files on disk. If a file is not committed, or the branch of the commit has another version
-//! of it, a ReleasePin on that branch could name a release that does not exist there.
+//! A plan is computed from the files on disk. If a file is not committed, or if the branch has another version of it,
+//! a new ReleasePin on the branch could name a release that does not exist there.
 
 use std::collections::BTreeSet;
 
@@ -11,32 +11,32 @@ use super::tree::{CommittedPin, EditsError, Tree, committed_pins, objects};
 use crate::git::{GitError, WorkTree};
 use crate::text;
 
-/// The objects that the branch of a commit must contain, and the releases that no ReleasePin on the branch
-/// may name.
+/// The facts that a commit depends on: objects that its branch must contain, and releases that no ReleasePin on the
+/// branch may name.
 #[derive(Clone, Debug, Default)]
 pub struct CommitFacts {
-    /// The objects that the branch must contain: path of the file, and document.
+    /// The objects that the branch must contain, each with the path of its file and its document.
     said: Vec<(String, Value)>,
-    /// The releases that no ReleasePin may name: namespace and name.
+    /// The namespaces and names of the releases that no ReleasePin on the branch may name.
     unnamed: BTreeSet<(String, String)>,
-    /// The default namespace of the repository.
+    /// The namespace of objects whose file names none.
     namespace: String,
 }
 
-/// The branch of a commit does not have a fact that the commit depends on.
+/// The reason why a commit cannot be made on its branch: a fact is not true there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BrokenFact {
-    /// An object is on disk, but not committed on the current branch.
+    /// An object is in a file on disk, but is not committed on the current branch.
     #[error("{what} in {path} is not committed")]
     Uncommitted {
-        /// The object, as text for the user.
+        /// The object that is not committed, as text for the user.
         what: String,
         path: String,
     },
-    /// Another branch does not have an object, or has another version of it.
+    /// The branch is not the current one, and does not have an object, or has another version of the object.
     #[error("branch {branch} does not have {what} as it is in {path} here")]
     Elsewhere {
-        /// The object, as text for the user.
+        /// The object that is missing or different, as text for the user.
         what: String,
         path: String,
         branch: String,
@@ -44,17 +44,17 @@ pub enum BrokenFact {
     /// A ReleasePin on the branch names a release that the commit would remove.
     #[error("{pin} names {release}{}", on(.branch.as_deref()))]
     Named {
-        /// The name of the ReleasePin.
+        /// The name of that ReleasePin.
         pin: String,
         release: String,
-        /// The name of the branch; None for the current branch.
+        /// The name of the branch with the ReleasePin; None for the current branch.
         branch: Option<String>,
     },
     /// A file on the branch cannot be parsed, so it may name a release that the commit would remove.
     #[error("{path} cannot be read{}, and may name a release that gc would remove", on(.branch.as_deref()))]
     Unread {
         path: String,
-        /// The name of the branch; None for the current branch.
+        /// The name of the branch with the file; None for the current branch.
         branch: Option<String>,
     },
 }
@@ -67,7 +67,7 @@ fn on(branch: Option<&str>) -> String {
 }
 
 impl BrokenFact {
-    /// Returns the next step for the user.
+    /// Returns the next step for the user as text.
     pub fn hint(&self) -> String {
         match self {
             Self::Uncommitted { path, .. } => {
@@ -109,8 +109,8 @@ impl BrokenFact {
 }
 
 impl CommitFacts {
-    /// Returns the facts of a commit that depends on objects as they are in the files on disk. Each object is its
-    /// resource, as `{group}/{plural}`, its namespace and its name. An object without a file is no fact: the same
+    /// Returns the facts of a commit that depends on these objects in the files on disk. Each object is given by its
+    /// resource (`{group}/{plural}`), namespace and name. An object without a file is left out, because the same
     /// commit creates it.
     pub fn of_objects<'o>(
         tree: &Tree,
@@ -131,8 +131,8 @@ impl CommitFacts {
         })
     }
 
-    /// Returns the facts of a commit that removes releases, each with its namespace and name: no ReleasePin names
-    /// one of them.
+    /// Returns the facts of a commit that removes releases: no ReleasePin on the branch names one of them. Each
+    /// release is given by its namespace and name.
     pub fn of_removal(tree: &Tree, releases: BTreeSet<(String, String)>) -> Self {
         Self {
             unnamed: releases,
@@ -141,7 +141,8 @@ impl CommitFacts {
         }
     }
 
-    /// Returns the first fact that the branch, or by default the current branch, lacks.
+    /// Returns the first fact that is not true on the branch; None if all are true. If `branch` is None, checks the
+    /// current branch.
     pub(super) fn broken(
         &self,
         work: &WorkTree,
@@ -151,7 +152,7 @@ impl CommitFacts {
             Some(branch) => work.commit_of(&format!("refs/heads/{branch}"))?,
             None => None,
         };
-        // If the branch does not exist yet, it will start at the current commit.
+        // If the branch does not exist yet, the commit creates it at HEAD. So HEAD is checked.
         let (base, branch) = match &other {
             Some(commit) => (commit.as_str(), branch),
             None => ("HEAD", None),
@@ -180,7 +181,7 @@ impl CommitFacts {
         if self.unnamed.is_empty() {
             return Ok(None);
         }
-        // Files on disk can differ from the commit without a notice by git, so the check reads the commit.
+        // Read the files from the commit, because git may hide that the files on disk differ from it.
         let Some(base) = work.commit_of(base)? else {
             return Ok(None);
         };
@@ -198,7 +199,8 @@ impl CommitFacts {
         Ok(unread.map(|path| BrokenFact::Unread { path, branch }))
     }
 
-    /// If a ReleasePin names a release that the commit removes, returns the names of both.
+    /// Returns the names of the ReleasePin and the release if the ReleasePin names a release that the commit removes;
+    /// otherwise None.
     fn named(&self, pin: &CommittedPin) -> Option<(String, String)> {
         let namespace = match pin.namespace.as_str() {
             "" => &self.namespace,
@@ -213,7 +215,7 @@ impl CommitFacts {
     }
 }
 
-/// Parses the objects of a committed file; empty if the file is no YAML.
+/// Parses the objects of a committed file. Returns none if the file is missing or is no YAML.
 fn documents(blob: Option<Vec<u8>>) -> Vec<Value> {
     let read = blob.and_then(|bytes| objects(&bytes).ok());
     read.unwrap_or_default()

@@ -1,7 +1,7 @@
-//! A git work tree as a target: reads its files as objects, and writes changes of objects as commits.
+//! A git work tree as a target of bowline: reads objects from its files, and writes changed objects as commits.
 //!
-//! A commit is both the write and its record: the files have the new state, and the trailers of the message say who
-//! changed what and why. [`verify`] compares the two.
+//! A commit contains the new state and also records who changed what and why, in the trailers of its message.
+//! [`verify`] checks that the trailers match the changes.
 
 pub mod check;
 pub mod facts;

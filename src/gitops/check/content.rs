@@ -1,8 +1,8 @@
-//! Finds errors in the objects of a repository: references to missing objects, and content that a cluster
-//! would refuse.
+//! Finds errors in the objects of a repository: references to missing objects, and content that a cluster would
+//! refuse.
 //!
 //! If the repository has no object of a kind, a reference to that kind is at most a warning, because another
-//! repository may contain these objects.
+//! repository may contain the objects of that kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -18,7 +18,7 @@ use crate::api::{
 use crate::gitops::tree::Tree;
 use crate::render::{self, Library};
 
-/// The objects of a repository, in all namespaces.
+/// All objects of a repository that the check reads, in all namespaces.
 #[derive(Clone, Debug, Default)]
 pub struct Content {
     pub pins: Vec<ReleasePin>,
@@ -32,7 +32,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// Lists the objects of a repository through its client.
+    /// Lists the objects of a repository through a client for its API.
     pub async fn fetch(client: &Client) -> Result<Self, kube::Error> {
         Ok(Self {
             pins: all(client).await?,
@@ -55,10 +55,10 @@ where
     Ok(api.list(&ListParams::default()).await?.items)
 }
 
-/// An error in an object.
+/// An error in an object of the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fault {
-    /// The object: `{group}/{plural}`, namespace, name.
+    /// The object with the error: its resource as `{group}/{plural}`, its namespace and its name.
     object: (String, String, String),
     what: String,
 }
@@ -99,14 +99,14 @@ impl Names {
         Self(names)
     }
 
-    /// Returns whether a namespace has an object of this name; None if the namespace has no object of the
-    /// kind.
+    /// Returns whether a namespace has an object with this name. None if the namespace has no object of the kind at
+    /// all.
     fn has(&self, namespace: &str, name: &str) -> Option<bool> {
         Some(self.0.get(namespace)?.contains(name))
     }
 }
 
-/// Finds errors, with the file and line of the object, and warnings.
+/// Finds errors and warnings in the objects. Each error names the file and line of the object.
 pub fn faults(tree: &Tree, content: &Content) -> (Vec<String>, Vec<String>) {
     let (found, warnings) = all_faults(content);
     (
@@ -128,7 +128,7 @@ fn all_faults(content: &Content) -> (Vec<Fault>, Vec<String>) {
     (found, warnings.into_iter().collect())
 }
 
-/// Finds ReleasePins whose labels differ from their spec. A cluster refuses them.
+/// Finds ReleasePins whose labels differ from their spec, because a cluster refuses such ReleasePins.
 fn labels_of_pins(content: &Content, found: &mut Vec<Fault>) {
     for pin in &content.pins {
         for (label, wanted) in [
@@ -170,7 +170,7 @@ fn data_planes(content: &Content, found: &mut Vec<Fault>, warnings: &mut BTreeSe
     }
 }
 
-/// Finds namespaces with several pipelines.
+/// Finds namespaces with several pipelines, which bowline does not allow.
 fn second_pipelines(content: &Content, found: &mut Vec<Fault>) {
     let mut first: BTreeMap<String, String> = BTreeMap::new();
     let mut pipelines: Vec<&DeploymentPipeline> = content.pipelines.iter().collect();
@@ -192,8 +192,8 @@ fn second_pipelines(content: &Content, found: &mut Vec<Fault>) {
     }
 }
 
-/// Finds pipelines with a cycle, and missing environments that a pipeline names. Warns about namespaces with
-/// ReleasePins but without a pipeline.
+/// Finds pipelines with a cycle, and environments that a pipeline names and that do not exist. Warns about namespaces
+/// that have ReleasePins but no pipeline.
 fn pipelines(content: &Content, found: &mut Vec<Fault>, warnings: &mut BTreeSet<String>) {
     let environments = Names::of(&content.environments);
     for pipeline in &content.pipelines {
@@ -326,7 +326,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns the objects of a repository without errors.
+    /// Returns the objects of a test repository without errors.
     fn shop() -> Content {
         let pipeline = json!({"promotionPaths": []});
         Content {

@@ -1,7 +1,7 @@
-//! Checks the files of a repository, and finds the changes since a commit.
+//! Checks the files of a repository, and finds the changes since a base commit.
 //!
-//! For pull requests: manual edits have to follow the rules of the actions. The rules about ReleasePins are with
-//! their subject.
+//! For pull requests: manual edits must follow the same rules as actions of bowline. The rules for ReleasePins are in
+//! `subjects/release_pin/check.rs`.
 
 mod content;
 
@@ -15,48 +15,48 @@ use crate::git::{GitError, WorkTree};
 
 pub use content::{Content, faults};
 
-/// The changes of a branch since a commit.
+/// The changes of a branch since a base commit, as far as the check needs them.
 #[derive(Clone, Debug, Default)]
 pub struct ChangesSince {
-    /// Errors in files and objects.
+    /// Errors in files and objects, as text for the user.
     pub problems: Vec<String>,
-    /// Changes of marks that a rule refuses.
+    /// Changes of marks that a rule refuses, as text for the user.
     pub refused: Vec<String>,
-    /// The ReleasePins that differ.
+    /// The ReleasePins that differ between the base commit and the files on disk.
     pub pins: Vec<EditedPin>,
 }
 
 /// A ReleasePin that a branch adds, changes or removes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditedPin {
-    /// The namespace.
+    /// The namespace of the edited ReleasePin.
     pub namespace: String,
-    /// The name.
+    /// The name of the edited ReleasePin.
     pub name: String,
-    /// The spec before the change; None if the ReleasePin is new.
+    /// The spec of the ReleasePin in the base commit; None if the branch adds the ReleasePin.
     pub before: Option<ReleasePinSpec>,
-    /// The spec after the change; None if the ReleasePin is removed.
+    /// The spec of the ReleasePin now; None if the branch removes it.
     pub after: Option<ReleasePinSpec>,
-    /// Whether the change exactly reverts a rollback, and says so in its trailers.
+    /// Whether the branch exactly reverts a rollback of the ReleasePin, according to the trailers of a commit.
     pub reverts_rollback: bool,
 }
 
 /// The reason why a commit cannot be the base of a check.
 #[derive(Debug, thiserror::Error)]
 pub enum BaseError {
-    /// The name is not a commit of this clone.
+    /// The given name is no commit of this clone. Contains the name.
     #[error("{0} is not a commit")]
     NoCommit(String),
-    /// The histories are unrelated, or this clone lacks the common part.
+    /// HEAD and the base have no common commit, or this clone does not have it. Contains the base.
     #[error("{0} and HEAD have no common commit")]
     NoCommonCommit(String),
-    /// Git failed.
+    /// A git command failed.
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
-/// Returns the merge base of HEAD and the base branch. Later commits on the base branch are not part of the
-/// change.
+/// Returns the merge base of HEAD and the base branch. A check compares with it, because later commits on the base
+/// branch are not part of the pull request.
 pub fn merge_base(work: &WorkTree, base: &str) -> Result<String, BaseError> {
     let commit = work.commit_of(base)?;
     let commit = commit.ok_or_else(|| BaseError::NoCommit(base.to_owned()))?;
@@ -64,7 +64,7 @@ pub fn merge_base(work: &WorkTree, base: &str) -> Result<String, BaseError> {
     common.ok_or_else(|| BaseError::NoCommonCommit(base.to_owned()))
 }
 
-/// Lists the problems of the files on disk, with an interrupted action if there is one.
+/// Lists the problems with the files on disk. If an action of bowline was interrupted, lists that too.
 pub fn problems(tree: &Tree) -> Result<Vec<String>, GitError> {
     let problems = tree.problems().into_iter();
     let mut problems: Vec<String> = problems.map(|problem| problem.what).collect();
@@ -104,7 +104,7 @@ pub fn changes_since(tree: &Tree, base: &str) -> Result<ChangesSince, GitError> 
     };
     let unread = tree.left_out_pins();
     for ((namespace, name), (before, after)) in changes.pins {
-        // A ReleasePin that cannot be read is not removed; a problem names its file.
+        // The ReleasePin was not removed, but its file cannot be read. Another problem names that file.
         let is_unread = |pin: &LeftOutPin| pin.namespace == namespace && pin.name == name;
         if after.is_none() && unread.iter().any(is_unread) {
             continue;
@@ -125,7 +125,7 @@ pub fn changes_since(tree: &Tree, base: &str) -> Result<ChangesSince, GitError> 
     Ok(found)
 }
 
-/// Lists the changes that revert a rollback, from the trailers of the commits since the base commit.
+/// Returns the changes since the base commit that revert a rollback, according to the trailers of their commits.
 fn undone_rollbacks(tree: &Tree, base: &str) -> Result<Vec<Change>, GitError> {
     let work = tree.work();
     let mut undone: BTreeSet<(String, String)> = BTreeSet::new();
@@ -151,8 +151,8 @@ fn is_action(said: &Trailers, action: Action) -> bool {
     said.action == Some(format!("{action:?}"))
 }
 
-/// Returns the error if a change removes the bad mark of a release, or replaces it with a good mark without a
-/// note.
+/// Returns the error text if a change removes a release's bad mark, or replaces it by a good mark without a note.
+/// Otherwise returns None.
 fn unmarked(release: &str, before: Option<&Noted>, after: Option<&Noted>) -> Option<String> {
     let was_bad = before.is_some_and(|mark| mark.verdict == Verdict::Bad);
     let is_explained = |mark: &Noted| mark.verdict == Verdict::Bad || !mark.note.trim().is_empty();

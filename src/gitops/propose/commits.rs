@@ -1,6 +1,6 @@
 //! The steps from a [`Proposal`] to its commit and push, which both front ends share.
 //!
-//! This module does not ask the user or print; it returns notes for the user.
+//! This module does not ask the user or print. It returns notes, which the front ends show.
 
 use super::{Proposal, ProposeError};
 use crate::connect::{Connection, Repository};
@@ -11,31 +11,32 @@ use crate::gitops::facts::BrokenFact;
 use crate::gitops::tree::TreeError;
 use crate::text;
 
-/// Commits to the repository of a connection, with the options of the connection.
+/// Makes commits in the repository of a connection, with the options of that connection.
 pub struct Commits<'a> {
     pub repository: &'a Repository,
     readonly: Option<&'a str>,
 }
 
-/// How bowline uses the git remote before it plans an action whose commit it will push.
+/// Whether bowline fetches from the git remote before it plans an action. Used only if the commit will be pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeforePlan {
-    /// Fetch the branch. Refuse the action if the remote has commits that the clone does not have.
+    /// Fetch the branch from the remote. If the remote has commits that the clone does not have, refuse the action.
     Fetch,
-    /// Only check that the remote is configured, without network: a rollback must not wait for it.
+    /// Only check that the remote is configured. This needs no network, so that a rollback is not delayed.
     NameRemote,
 }
 
-/// A commit that bowline made, and its push.
+/// A commit that bowline made, with the result of its push.
 #[derive(Debug)]
 pub struct Committed {
     /// The commit, as bowline read it back from the repository.
     pub made: Made,
-    /// Whether the user also gave a cluster context, so that bowline can observe the rollout there.
+    /// Whether the user also named a cluster context. Then bowline can observe the rollout in that cluster.
     pub observed: bool,
-    /// Notes for the user: about an interrupted commit, about hooks, and about errors after the commit.
+    /// Notes for the user about this commit: an interrupted action, effects of git hooks, and errors after the
+    /// commit.
     pub notes: Vec<String>,
-    /// The result of the push; None if the user did not ask for a push.
+    /// The result of the push; None if the user did not ask bowline to push.
     pub pushed: Option<Result<Pushed, NotCommitted>>,
 }
 
@@ -57,7 +58,7 @@ impl Committed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
     pub branch: String,
-    /// The name or the address of the remote.
+    /// The name or the address of the remote that got the branch.
     pub remote: String,
 }
 
@@ -67,38 +68,38 @@ impl Pushed {
     }
 }
 
-/// The reason why bowline made no commit, or could not push it.
+/// The reason why bowline could not make a commit or push it.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCommitted {
-    /// The connection is read-only. Contains the message.
+    /// The connection is read-only, so bowline makes no commit. Contains the message for the user.
     #[error("read-only: {0}")]
     ReadOnly(String),
-    /// The files contain the edits of an interrupted action.
+    /// An interrupted action has left its edits in the files. Contains these edits.
     #[error("{0}, so nothing was planned")]
     Pending(Pending),
     /// The plan cannot be converted to edits of files.
     #[error(transparent)]
     Propose(#[from] ProposeError),
-    /// The state of the work tree or an error of git prevents the commit.
+    /// git failed, or the state of the work tree forbids the commit.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// A fact of the plan is no longer true. Contains the description.
+    /// A fact of the plan is no longer true. Contains its description.
     #[error("{0}, so nothing was changed")]
     Stale(String),
-    /// The branch does not contain an object that the commit depends on.
+    /// A fact about the branch of the commit is not true.
     #[error(transparent)]
     BrokenFact(#[from] BrokenFact),
-    /// The remote has commits that the clone does not have, so it would reject the push.
+    /// The remote has commits that the clone does not have, so the remote would reject the push.
     #[error("{remote} is {commits} {} ahead on {branch}, so nothing was changed", noun(*.commits))]
     Behind {
         remote: String,
         branch: String,
         /// The number of commits that the clone does not have.
         commits: u64,
-        /// The command with which the user gets these commits.
+        /// The command that brings these commits into the clone.
         way: String,
     },
-    /// The fetch failed, so bowline does not know whether the push would be rejected.
+    /// The fetch failed, so bowline does not know whether the remote would reject the push.
     #[error("{0}, so nothing was changed")]
     Unseen(PushError),
     /// The push failed.
@@ -107,10 +108,10 @@ pub enum NotCommitted {
     /// The files of the work tree could not be read.
     #[error(transparent)]
     Files(#[from] TreeError),
-    /// A request to the server failed.
+    /// A request to the API server over the files failed.
     #[error(transparent)]
     Target(#[from] kube::Error),
-    /// The user or the system stopped the program. Contains the message.
+    /// The user or the system stopped bowline during the commit. Contains the message for the user.
     #[error("interrupted: {0}")]
     Interrupted(String),
 }
@@ -119,7 +120,7 @@ fn noun(commits: u64) -> &'static str {
     if commits == 1 { "commit" } else { "commits" }
 }
 
-/// Returns the command with which the user gets the commits of a remote branch.
+/// Returns the command that brings the commits of a remote branch into the clone.
 fn catch_up(work: &WorkTree, remote: &str, branch: &str) -> Result<String, GitError> {
     let quoted = text::quoted;
     let pull = format!("git pull --rebase {} {}", quoted(remote), quoted(branch));
@@ -144,7 +145,7 @@ impl From<GitError> for NotCommitted {
 }
 
 impl NotCommitted {
-    /// Returns the next step for the user, if there is one.
+    /// Returns the next steps for the user; empty if there are none.
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::Propose(error) => error.hint().into_iter().collect(),
@@ -166,7 +167,7 @@ impl NotCommitted {
 }
 
 impl<'a> Commits<'a> {
-    /// Returns the repository of a connection; None if the target is no repository.
+    /// Returns the writer of commits for a connection; None if its target is no repository.
     pub fn of(connection: &'a Connection) -> Option<Self> {
         Some(Self {
             repository: connection.repository.as_ref()?,
@@ -174,12 +175,12 @@ impl<'a> Commits<'a> {
         })
     }
 
-    /// Prepares for a plan: reads all files again, and removes the edits of an interrupted action. If the
-    /// commit will be pushed, also uses the remote in the way of `remote`. Returns a message if an action was
+    /// Prepares for a plan: reads the changed files, and removes the edits of an interrupted action. If the commit
+    /// will be pushed, also fetches or checks the remote, as `remote` says. Returns a message if an action was
     /// interrupted.
     ///
-    /// In a dry run or on a read-only connection, removes nothing and returns [`NotCommitted::Pending`] if an
-    /// action was interrupted.
+    /// In a dry run or on a read-only connection, the function removes no edits, but returns
+    /// [`NotCommitted::Pending`] for an interrupted action.
     pub async fn begin(
         &self,
         remote: BeforePlan,
@@ -209,7 +210,7 @@ impl<'a> Commits<'a> {
         Ok(recovered)
     }
 
-    /// Returns an error if the remote is not configured. Does not use the network.
+    /// Returns an error if the remote of the branch is not configured. Does not use the network.
     async fn name_remote(&self) -> Result<(), NotCommitted> {
         let Some(branch) = self.branch().await? else {
             return Ok(());
@@ -234,7 +235,7 @@ impl<'a> Commits<'a> {
         Ok(interrupted.map(|interrupted| interrupted.to_string()))
     }
 
-    /// Fetches the branch. Returns an error if the remote has commits that the clone does not have.
+    /// Fetches the branch from its remote. Returns an error if the remote has commits that the clone does not have.
     async fn fetch(&self) -> Result<(), NotCommitted> {
         let Some(branch) = self.branch().await? else {
             return Ok(());
@@ -256,7 +257,7 @@ impl<'a> Commits<'a> {
         .await
     }
 
-    /// Returns the branch that gets new commits; None if no branch is checked out.
+    /// Returns the name of the branch that gets new commits; None if no branch is checked out.
     async fn branch(&self) -> Result<Option<String>, NotCommitted> {
         match &self.repository.branch {
             Some(branch) => {
@@ -270,8 +271,8 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Returns an error if the proposal cannot be committed now. If the plan has changes that are already
-    /// made, also returns an error if the branch does not contain them.
+    /// Returns an error if the proposal cannot be committed now. For changes that are already made, also returns an
+    /// error if the branch does not contain them.
     pub async fn admits(&self, proposal: &Proposal) -> Result<(), NotCommitted> {
         let (own, branch) = (proposal.clone(), self.repository.branch.clone());
         self.with_git(move |work| {
@@ -287,7 +288,8 @@ impl<'a> Commits<'a> {
         .await
     }
 
-    /// Commits a proposal and reads the files again. Pushes the branch if the user asked for it.
+    /// Commits a proposal, and then reads the changed files into the store. Also pushes the branch if the user asked
+    /// for this.
     pub async fn commit(&self, proposal: &Proposal) -> Result<Committed, NotCommitted> {
         self.writable()?;
         let (own, branch) = (proposal.clone(), self.repository.branch.clone());
@@ -301,7 +303,7 @@ impl<'a> Commits<'a> {
                 Ok::<_, NotCommitted>((made, interrupted))
             })
             .await?;
-        // The commit exists now, so a later error becomes a note.
+        // The commit exists now, so a later error must not look like a failed commit. It becomes a note.
         let unread = self.repository.sync().await.err();
         let unread = unread.map(|error| {
             format!(
@@ -322,7 +324,8 @@ impl<'a> Commits<'a> {
         })
     }
 
-    /// Pushes the commits of an earlier run, if the user asked for pushes. None: there is nothing to push.
+    /// Pushes commits of an earlier run that were not pushed, if the user asked for pushes. Returns None if there is
+    /// nothing to push.
     pub async fn push_again(&self) -> Option<Result<Pushed, NotCommitted>> {
         if !self.repository.push {
             return None;
@@ -336,7 +339,7 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Pushes the branch that gets new commits.
+    /// Pushes the branch that gets new commits to `remote`; if that is None, to the remote of the branch.
     pub async fn push(&self, remote: Option<&str>) -> Result<Pushed, NotCommitted> {
         self.writable()?;
         let branch = self.branch().await?.ok_or(CommitError::Detached)?;
@@ -355,8 +358,8 @@ impl<'a> Commits<'a> {
             match work.push(&remote, &branch) {
                 Ok(()) => Ok(Pushed { branch, remote }),
                 Err(error) => {
-                    // The user will need the new commits of the remote, so they are fetched. If that fails,
-                    // the result is still the rejection.
+                    // The remote has new commits, which the user needs next, so fetch them. If the fetch fails too,
+                    // the rejection is still the result.
                     if matches!(error, PushError::Rejected { .. }) {
                         let _ = work.fetch(&remote, &branch);
                     }
@@ -374,7 +377,7 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Runs git on a blocking thread.
+    /// Runs a function with git commands on a thread that may block.
     async fn with_git<T: Send + 'static>(
         &self,
         work: impl FnOnce(&WorkTree) -> Result<T, NotCommitted> + Send + 'static,

@@ -1,25 +1,26 @@
-//! Builds commit messages: the action in the subject line, the reason in the body, and trailers for tools.
+//! Builds commit messages. The subject line names the action, the body is the reason, and the trailers contain the
+//! same values for tools.
 
 use crate::gitops::tree::Trailers;
 use crate::text;
 
-/// The largest length of a subject line in characters; many tools cut a longer line.
+/// The largest length of a subject line in characters. Many tools cut a longer line.
 const SUBJECT: usize = 72;
 
-/// The message of a commit before it is text.
+/// A commit message in parts, before it becomes text.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// The first line.
+    /// The first line of the message, without a line break.
     pub subject: String,
-    /// The reason that the user gave.
+    /// The reason that the user gave for the action; None if the user gave none.
     pub reason: Option<String>,
-    /// The trailers, in order.
+    /// The trailers of the message in their order: name and value.
     trailers: Vec<(&'static str, String)>,
 }
 
 impl Message {
-    /// Begins a message with the trailers that every commit of bowline has. `action` is the word of the action in the
-    /// trailer.
+    /// Creates a message with the trailers that every commit of bowline has. `action` is the word for the action in
+    /// the trailer.
     pub fn new(operation: &str, action: &str, subject: String, reason: Option<&str>) -> Self {
         Self {
             subject,
@@ -36,7 +37,7 @@ impl Message {
         self.trailers.push((word, value.into()));
     }
 
-    /// Writes the message as text. Every trailer is one line.
+    /// Returns the message as text. Each trailer is one line.
     pub fn text(&self) -> String {
         let mut out = text::fit(&self.subject, SUBJECT);
         out.push('\n');

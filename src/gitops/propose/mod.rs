@@ -1,7 +1,7 @@
-//! The proposed commit of a change: edits of files, a message, and the facts that the branch has to contain.
+//! A proposed commit: the edits of files, the message, and the facts that must be true on the branch.
 //!
-//! The user can see a proposal before anything is written. bowline commits it only if every file is unchanged since
-//! the edits were made and every fact is still true. [`Commits`] is the only writer of commits.
+//! bowline shows a proposal to the user before it writes anything. It makes the commit only if the files are
+//! unchanged since the edits were computed and all facts are still true. Only [`Commits`] makes commits.
 
 mod commits;
 mod message;
@@ -21,15 +21,15 @@ pub use commits::{BeforePlan, Commits, Committed, NotCommitted, Pushed};
 pub use message::Message;
 pub use objects::{NewObject, ObjectEdits};
 
-/// A planned commit.
+/// A planned commit that bowline has not made yet.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub operation: String,
     /// The commit message with its trailers.
     pub message: String,
-    /// The edited files, before and after the commit.
+    /// The files that the commit changes, each with its content before and after.
     pub edits: Vec<FileEdit>,
-    /// The facts that the branch of the commit must contain.
+    /// The facts that must be true on the branch of the commit.
     pub facts: CommitFacts,
     pub warnings: Vec<String>,
 }
@@ -37,19 +37,20 @@ pub struct Proposal {
 /// The reason why a plan cannot be converted to a commit.
 #[derive(Debug, thiserror::Error)]
 pub enum ProposeError {
-    /// A file cannot be edited.
+    /// The edits of a file cannot be computed.
     #[error(transparent)]
     Edits(#[from] EditsError),
-    /// No file contains this object.
+    /// No file contains an object that the plan changes. Contains the name of the object.
     #[error("no file of the repository contains {0}")]
     NoFile(String),
-    /// These files cannot be parsed, so they may name releases that gc would remove.
+    /// Some files cannot be parsed, so they may name releases that gc would remove. Contains the problems with these
+    /// files.
     #[error("gc cannot know which releases some files name, so it removes nothing:\n{}", .0.join("\n"))]
     Unread(Vec<String>),
 }
 
 impl ProposeError {
-    /// Returns the next step for the user, if there is one.
+    /// Returns the next step for the user; None if there is none.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Edits(error) => error.hint(),
@@ -65,12 +66,12 @@ impl Proposal {
         self.message.lines().next().unwrap_or_default()
     }
 
-    /// Returns the edits as a patch. For a removed file, the patch has only its name.
+    /// Returns the edits of the commit as a patch. For a removed file, the patch shows only the file name.
     pub fn diff(&self) -> String {
         self.edits.iter().map(patch).collect()
     }
 
-    /// Returns the edits as JSON.
+    /// Returns the edits of the commit as JSON.
     pub fn json(&self) -> Value {
         let file = |edit: &FileEdit| {
             let change = match (&edit.before, &edit.after) {
@@ -83,7 +84,8 @@ impl Proposal {
         self.edits.iter().map(file).collect()
     }
 
-    /// Returns an error if a file has changed since the user confirmed the proposal `shown`.
+    /// Returns an error if a file has changed on disk since the user confirmed the proposal `shown`. If `shown` is
+    /// None, returns no error.
     pub fn check_shown(&self, shown: Option<&Proposal>) -> Result<(), NotCommitted> {
         match shown.and_then(|shown| self.differs_from(shown)) {
             None => Ok(()),
@@ -94,8 +96,8 @@ impl Proposal {
         }
     }
 
-    /// Returns the path of the first file that changed on disk between the proposals `shown` and `self`; None
-    /// if none changed.
+    /// Returns the path of the first file whose content on disk was another one for the proposal `shown`. None if all
+    /// contents are the same.
     fn differs_from(&self, shown: &Proposal) -> Option<&str> {
         let before = |edit: &FileEdit| {
             let same = shown.edits.iter().find(|known| known.path == edit.path);

@@ -1,4 +1,4 @@
-//! The edits of objects that become one commit.
+//! Collects edits of objects, and converts them to the file edits of one commit.
 
 use kube::core::Resource;
 use serde::Serialize;
@@ -7,17 +7,17 @@ use serde_json::Value;
 use super::{CommitFacts, Message, Proposal};
 use crate::gitops::tree::{EditsError, ObjectEdit, Place, Tree};
 
-/// An object that no file contains yet.
+/// A new object that no file contains yet.
 #[derive(Clone, Debug)]
 pub struct NewObject {
-    /// The resource, as `{group}/{plural}`.
+    /// The resource of the new object, as `{group}/{plural}`.
     pub resource: String,
-    /// The object as a document of a file.
+    /// The new object as a YAML document for a file.
     pub document: Value,
 }
 
 impl NewObject {
-    /// Returns an object as a document of a file: without its status.
+    /// Creates a new object for a file. Leaves out the status, because files contain none.
     pub fn of<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Self {
         let mut document = serde_json::to_value(object).unwrap_or_default();
         if let Some(map) = document.as_object_mut() {
@@ -32,7 +32,7 @@ impl NewObject {
     }
 }
 
-/// Edits of objects in a work tree, before they are edits of files.
+/// Edits of objects in a work tree, before they become edits of files.
 pub struct ObjectEdits<'t> {
     tree: &'t Tree,
     edits: Vec<ObjectEdit>,
@@ -40,7 +40,7 @@ pub struct ObjectEdits<'t> {
 }
 
 impl<'t> ObjectEdits<'t> {
-    /// Begins without an edit.
+    /// Starts a list of edits for a work tree; the list is empty.
     pub fn of(tree: &'t Tree) -> Self {
         Self {
             tree,
@@ -49,7 +49,7 @@ impl<'t> ObjectEdits<'t> {
         }
     }
 
-    /// Adds an object, in the form of the existing objects of its kind.
+    /// Adds the edit that creates an object. The document gets the form of existing objects of the same kind.
     pub fn create(&mut self, object: NewObject) -> Result<(), EditsError> {
         let edit = self.tree.edit_of_new(object.resource, object.document);
         if let ObjectEdit::New { resource, document } = &edit {
@@ -64,22 +64,22 @@ impl<'t> ObjectEdits<'t> {
         Ok(())
     }
 
-    /// Gives an object new content.
+    /// Adds the edit that replaces the content of the object at `place` by `document`.
     pub fn set(&mut self, place: Place, document: Value) {
         self.edits.push(ObjectEdit::Set { place, document });
     }
 
-    /// Removes an object.
+    /// Adds the edit that removes the object at `place`.
     pub fn remove(&mut self, place: Place) {
         self.edits.push(ObjectEdit::Remove { place });
     }
 
-    /// Adds a warning for the user.
+    /// Adds a warning for the user to the proposal.
     pub fn warn(&mut self, warning: String) {
         self.warnings.push(warning);
     }
 
-    /// Computes the edits of the files: a proposal without facts. Writes nothing.
+    /// Converts the edits of objects to a proposed commit. Writes no file, and adds no facts to the proposal.
     pub fn propose(self, operation: &str, message: &Message) -> Result<Proposal, EditsError> {
         Ok(Proposal {
             operation: operation.to_owned(),

@@ -26,7 +26,7 @@ fn a_proposal_shows_what_changes_in_the_files() {
         (&files[0]["path"], &files[1]["change"], &files[2]["change"]),
         (&json!("a.yaml"), &json!("added"), &json!("removed"))
     );
-    // Only the content on disk (`before`) is compared, not the content after the edit.
+    // The contents after the edit differ, but only the contents on disk (`before`) are compared.
     let mut other = proposal.clone();
     other.edits[0].after = Some(b"a: 1\nb: 4\n".to_vec());
     assert_eq!(other.differs_from(&proposal), None);

@@ -1,4 +1,4 @@
-//! Compares a commit with the work tree: returns the ReleasePins, releases and marks that differ.
+//! Compares a commit with the work tree, and returns the ReleasePins, releases and marks that differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,19 +17,19 @@ use crate::git::{Blob, GitError};
 /// The namespace and the name of an object.
 type Name = (String, String);
 
-/// An object in the commit and in the work tree; None if it does not exist there.
+/// An object in the commit, and the same object in the work tree. None on a side that does not have the object.
 pub type Sides<T> = (Option<T>, Option<T>);
 
 /// The objects that differ between a commit and the work tree, by namespace and name.
 #[derive(Debug)]
 pub struct Between {
-    /// The ReleasePins that differ.
+    /// The ReleasePins that differ between the commit and the work tree.
     pub pins: BTreeMap<Name, Sides<ReleasePinSpec>>,
-    /// The releases whose specs differ.
+    /// The releases whose specs differ between the commit and the work tree.
     pub releases: BTreeMap<Name, Sides<Value>>,
-    /// The marks of all releases that have a mark in the commit or in the work tree.
+    /// The marks of releases in the commit and in the work tree, also if they are equal.
     pub marks: BTreeMap<Name, Sides<Noted>>,
-    /// One text for each file of the commit that mentions an API group of bowline and is too large to read.
+    /// One text for each file of the commit that mentions an API group of bowline but is too large to read.
     pub unread: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Between {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noted {
     pub verdict: Verdict,
-    /// The note; empty if the author gave none or the mark cannot be parsed.
+    /// The note of the mark; empty if the author gave none or the mark cannot be parsed.
     pub note: String,
 }
 
@@ -51,14 +51,14 @@ impl Noted {
     }
 }
 
-/// Compares the ReleasePins and releases of a commit with those of the work tree, in the directory that the
-/// user named.
+/// Compares the ReleasePins and releases of a commit with those of the work tree. Reads only files in the directory
+/// that the user named.
 pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
     let (work, index, namespace) = (tree.work(), tree.index(), tree.namespace());
     let (patches, _) = kustomize::named(&index.files);
     let changed: BTreeSet<String> = work.changed_since(commit)?.into_iter().collect();
-    // If a kustomization now names a file as a patch, its objects no longer count, even if the file did not
-    // change.
+    // If a kustomization names a file as a patch now, the objects of the file no longer count. So the file is
+    // compared even if it did not change.
     let patched = patches.iter().map(|path| (*path).to_owned());
     let paths: BTreeSet<String> = changed.iter().cloned().chain(patched).collect();
     let names: Vec<String> = paths
@@ -88,12 +88,12 @@ pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
         }
         before.read(&namespace, &blob.whole().unwrap_or_default());
         if known.is_some() && !patches.contains(path.as_str()) {
-            // Another check reports files that cannot be read.
+            // A file that cannot be read counts as empty, because another check reports it.
             let now = read_within_limit(&work.root().join(path));
             after.read(&namespace, &now.unwrap_or_default());
         }
     })?;
-    // An object that was in a patch or in two files may still be in an unchanged file.
+    // The object may also be in a file that did not change; then it was not removed.
     let stays = |resource: &str, (namespace, name): &Name| {
         let place = tree.place(resource, namespace, name);
         place.is_some_and(|place| !changed.contains(&place.path))
@@ -108,7 +108,7 @@ pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
     })
 }
 
-/// The objects of the commit or of the work tree.
+/// The objects on one side of the comparison: in the commit or in the work tree.
 #[derive(Default)]
 struct Side {
     pins: BTreeMap<Name, ReleasePinSpec>,
@@ -118,7 +118,7 @@ struct Side {
 
 impl Side {
     fn read(&mut self, namespace: &str, bytes: &[u8]) {
-        // A file of the commit that cannot be parsed has no objects.
+        // A file of the commit that cannot be parsed counts as a file without objects.
         for value in manifest::objects(bytes).unwrap_or_default() {
             let said = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
             let namespace = match said("namespace") {

@@ -1,8 +1,8 @@
-//! Finds out when objects were created: when they came to the branch.
+//! Finds out when objects came to the branch, which is their creation time.
 //!
-//! An object that is alone in its file is as old as the file. In a file with several documents, an object is as
-//! old as the first readable commit that contains it. A release must never look older than it is, because gc
-//! could delete it too early.
+//! An object that is alone in its file is as old as the file. In a file with several documents, an object is as old
+//! as the first readable commit that contains it. The result may be too late but never too early, because gc must not
+//! delete a young release.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -39,7 +39,7 @@ fn identity(resource: &str, namespace: &str, name: &str) -> String {
     format!("{resource}/{namespace}/{name}")
 }
 
-/// Records when files came to the branch, from commits in ascending order.
+/// Records when files came to the branch. `commits` must be in ascending order.
 pub(super) fn bear_all(births: &mut HashMap<String, i64>, commits: &[Told]) {
     for told in commits {
         for file in &told.commit.files {
@@ -60,7 +60,7 @@ fn bear(births: &mut HashMap<String, i64>, file: &Changed, at: i64) {
     }
 }
 
-/// Records when each object came to the branch, for files with several documents.
+/// Records when each object of files with several documents came to the branch.
 pub(super) fn bear_each(
     blobs: Blobs<'_>,
     commits: &[Told],
@@ -104,18 +104,18 @@ pub(super) fn bear_each(
     Ok(())
 }
 
-/// Parses the objects in texts. Different states of a file have most documents in common, so each document is
-/// parsed only once.
+/// Parses the objects in the states of a file. Most documents are the same in many states, so each document is parsed
+/// only once.
 struct Documents<'a> {
     catalog: &'a Catalog,
     namespace: &'a str,
-    /// The objects by the hash of their document. The documents themselves would need much memory for a long
-    /// log.
+    /// The identities of the objects in each document, by the hash of the document. The documents themselves would
+    /// need too much memory.
     read: HashMap<String, Option<Vec<String>>>,
 }
 
 impl Documents<'_> {
-    /// Returns the objects of a text; None if the text cannot be parsed.
+    /// Returns the identities of the objects in a text; None if the text cannot be parsed.
     fn objects(&mut self, text: &[u8]) -> Option<Vec<String>> {
         let mut found = Vec::new();
         for document in bounded_yaml::split(text) {

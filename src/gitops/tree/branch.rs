@@ -1,7 +1,7 @@
-//! Sorts the commits of a branch, and finds for each change the commit with its author and reason.
+//! Sorts the commits of a branch, and finds for each change the commit that has its author and reason.
 //!
-//! The branch is read along first parents, so every state really existed on the branch. For a merge, author
-//! and reason come from the commit of the merged branch that made the same change.
+//! The branch is read along first parents, because only these states really existed on the branch. For a change in a
+//! merge, author and reason come from the merged commit that made the same change.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use crate::git::log::{Changed, Commit};
 
-/// A commit of the branch; for a merge, with the commits that it merged.
+/// A commit on the branch. A merge also has the merged commits that made its changes.
 pub(super) struct Told {
     pub(super) commit: Arc<Commit>,
-    /// For a merge: for each change of a file, the merged commit that made the same change.
+    /// For a merge, the merged commit that made each change of a file. Empty for other commits.
     sides: HashMap<Made, Arc<Commit>>,
 }
 
-/// A change of a file: the path, and the id of the new blob; None if the file was deleted.
+/// A change of a file: its path, and the id of its new blob. The id is None if the change deletes the file.
 type Made = (String, Option<String>);
 
 fn made(file: &Changed) -> Made {
@@ -24,7 +24,7 @@ fn made(file: &Changed) -> Made {
 }
 
 impl Told {
-    /// Returns the commit with the author and the reason of a file's change.
+    /// Returns the commit that has the author and the reason for the change of a file.
     pub(super) fn teller(&self, file: &Changed) -> &Arc<Commit> {
         if self.sides.is_empty() {
             return &self.commit;
@@ -33,7 +33,7 @@ impl Told {
     }
 }
 
-/// Returns the commits of a branch, oldest first, each merge with the commits that it merged. `commits` is in
+/// Returns the commits on the branch, oldest first. Each merge has the commits that it merged. `commits` must be in
 /// the order of git: newest first, children before parents.
 pub(super) fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
     let mut left: HashMap<String, (usize, Arc<Commit>)> = HashMap::with_capacity(commits.len());
@@ -54,9 +54,9 @@ pub(super) fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
     told.collect()
 }
 
-/// Takes the commits that a merge brought to the branch out of `left`, and returns those that made a change
-/// of the merge. They are reachable from the merge, but not from its first parent. The commits of older
-/// merges must be taken out before.
+/// Finds the merged commits of a merge that made its changes, and removes all its merged commits from `left`. A
+/// merged commit is an ancestor of the merge, but not of its first parent. So the caller must handle older merges
+/// first.
 fn sides(
     merge: &Commit,
     left: &mut HashMap<String, (usize, Arc<Commit>)>,
@@ -69,8 +69,8 @@ fn sides(
             side.push((at, commit));
         }
     }
-    // Later commits in this order replace earlier ones in the map: a normal commit replaces a merge, and a
-    // newer commit an older one.
+    // The map keeps the last commit for each change. So a normal commit replaces a merge, and a newer commit replaces
+    // an older one.
     side.sort_by_key(|(at, commit)| (commit.parents.len() < 2, Reverse(*at)));
     let wanted: HashSet<Made> = match side.is_empty() {
         true => HashSet::new(),
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a commit that changes one file to this blob. All commits have the same time.
+    /// Returns a test commit that changes one file to `blob`. All test commits have the same time.
     fn commit(id: &str, parents: &[&str], blob: &str) -> Commit {
         Commit {
             id: id.to_owned(),
@@ -127,7 +127,7 @@ mod tests {
                 ],
                 vec!["begin", "ana", "bob", "carol"],
             ),
-            // The newest merged commit is used, but a normal commit has priority over a merge.
+            // A normal commit has priority over a merge; among several, the newest is used.
             (
                 vec![
                     commit("merge", &["begin", "within"], "b"),
@@ -139,7 +139,7 @@ mod tests {
                 ],
                 vec!["begin", "again"],
             ),
-            // No merged commit made this change, so the merge itself did.
+            // No merged commit made this change, so the merge has its author and reason.
             (
                 vec![
                     commit("merge", &["begin", "side"], "c"),

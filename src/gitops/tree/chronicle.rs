@@ -1,5 +1,5 @@
-//! Builds the history from git's log: when objects were created, and the revisions of ReleasePins with
-//! authors and reasons.
+//! Builds the history from git's log: the creation times of objects, and the revisions of ReleasePins with authors
+//! and reasons.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -24,47 +24,48 @@ use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, names};
 use crate::git::{Blob, GitError, WorkTree};
 
-/// The new commits since bowline last read the log.
+/// The new commits since bowline last read git's log.
 #[derive(Default)]
 pub(super) struct News {
-    /// The checked out commit; None if there is none.
+    /// The id of the checked out commit; None if there is none.
     head: Option<String>,
-    /// The commits at which the history of a shallow clone ends.
+    /// The commits at which the history of a shallow clone ends; None if the clone is complete.
     shallow: Option<String>,
-    /// Whether the log was read from the beginning. Then these commits replace the whole history in the
-    /// index.
+    /// Whether bowline read the log from the beginning. Then `commits` replaces the whole history in the index.
     anew: bool,
     /// The new commits of the branch, oldest first.
     commits: Vec<Told>,
-    /// When files came to the branch, in seconds since 1970, by path. Only set if `anew` is true.
+    /// The time when each file came to the branch, in seconds since 1970, by path. Set only if `anew` is true.
     births: HashMap<String, i64>,
 }
 
-/// An audit entry that bowline serves for a commit.
+/// A commit as an audit entry, which the API of the repository returns.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) namespace: String,
-    /// The kind of the subject: ReleasePin, or Component for an action on the releases of a component.
+    /// The kind of the changed subject: `ReleasePin`, or `Component` for an action on the releases of a component.
     kind: &'static str,
     name: String,
     revision: i64,
     what: What,
-    /// Whether this clone does not have the parents of the commit. Then git lists all files of the commit as
-    /// added.
+    /// Whether this clone does not have the parents of the commit. Then git lists all its files as added, even old
+    /// ones.
     cut: bool,
 }
 
-/// What the entry records.
+/// The change that an audit entry records.
 #[derive(Debug)]
 enum What {
     /// A change of a ReleasePin.
     Move(Box<Change>),
-    /// A mark or the removal of a release: the commit, and the index of the action in [`ReleaseCommit::deeds`].
+    /// A mark or a removal of a release. Contains the commit, and the index of the action in
+    /// [`ReleaseCommit::deeds`].
     Deed(Arc<ReleaseCommit>, usize),
 }
 
 impl Entry {
-    /// Returns the content of the audit entry, and the labels by which lists select it.
+    /// Returns the spec of the audit entry, and the labels by which lists select it. None if the commit no longer has
+    /// the action.
     fn tell(&self) -> Option<(AuditEntrySpec, Value)> {
         match &self.what {
             What::Move(change) => {
@@ -91,20 +92,20 @@ impl Entry {
     }
 }
 
-/// Converts the spec of a ReleasePin to a normal form. Two notations of the same spec have the same normal
-/// form.
+/// Converts the spec of a ReleasePin to a normal form, to compare specs. The normal form is the same for all ways to
+/// write the same spec.
 pub(super) fn spec(written: &Value) -> Value {
     let read = ReleasePinSpec::deserialize(written);
     let read = read.and_then(serde_json::to_value);
     read.unwrap_or_else(|_| written.clone())
 }
 
-/// Reads the commits since bowline last read the log.
+/// Reads the commits that are new since bowline last read git's log.
 pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
     let head = work.commit_of("HEAD")?;
     let shallow = work.shallow();
-    // If a shallow clone was deepened, the new commits are older than the known ones, so the whole log is
-    // read again.
+    // After a shallow clone is deepened, its new commits are older than the known ones, so the whole log is read
+    // again.
     let deepened = shallow != index.shallow;
     if head == index.head && !deepened {
         return Ok(News {
@@ -131,7 +132,7 @@ pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
 }
 
 impl News {
-    /// Reads the whole log.
+    /// Reads git's log from the beginning.
     fn whole(
         work: &WorkTree,
         head: Option<String>,
@@ -153,12 +154,12 @@ impl News {
         })
     }
 
-    /// Returns whether there are no new commits.
+    /// Returns whether there is nothing to add to the history in the index.
     pub(super) fn is_nothing(&self, index: &Index) -> bool {
         self.head == index.head && !self.anew
     }
 
-    /// Returns whether the branch still has a file that it had at the last reading of the log.
+    /// Returns whether a file that was on the branch when the log was last read is still there.
     fn keeps(&self, index: &Index, path: &str) -> bool {
         if self.anew {
             return self.births.contains_key(path);
@@ -171,7 +172,7 @@ impl News {
         index.births.contains_key(path) && !went
     }
 
-    /// Returns the files whose history differs from that in the index `before`.
+    /// Returns the files whose history differs between the index `before` and the new index.
     pub(super) fn touched(&self, before: &Index, index: &Index) -> BTreeSet<String> {
         if !self.anew {
             let files = self.commits.iter().flat_map(|told| &told.commit.files);
@@ -192,11 +193,11 @@ impl News {
 /// The largest number of paths for one git command, because the length of a command line is limited.
 const MANY: usize = 1000;
 
-/// The files whose content is read in the whole log.
+/// The files whose content has to be read in every state in the log.
 struct Followed {
-    /// The files with ReleasePins.
+    /// The paths of the files with ReleasePins.
     pins: HashSet<String>,
-    /// The files with several documents.
+    /// The paths of the files with several documents.
     several: HashSet<String>,
 }
 
@@ -209,7 +210,7 @@ impl Followed {
             files.map(|(path, _)| path.clone()).collect()
         };
         let mut pins: HashSet<String> = those(Known::holds_pins);
-        // A file that is missing only on disk may come back, so it stays in the set.
+        // A file that is missing only on disk may come back, so it stays among the followed files.
         let known = index.files_of_pins.keys();
         let known = known.filter(|path| !index.files.contains_key(*path));
         pins.extend(known.filter(|path| news.keeps(index, path)).cloned());
@@ -219,8 +220,8 @@ impl Followed {
         }
     }
 
-    /// Returns whether the new commits can be added to the known history. This is possible if the known
-    /// history already contains every file of this set, except files that never existed before.
+    /// Returns whether the new commits can simply be added to the known history. This is possible if the known
+    /// history contains every followed file, except files that are new.
     fn go_on(&self, work: &WorkTree, index: &Index, news: &News) -> Result<bool, GitError> {
         let (_, pins) = back(&news.commits, &self.pins);
         let (_, several) = back(&news.commits, &self.several);
@@ -228,7 +229,7 @@ impl Followed {
             .iter()
             .partition(|path| index.births.contains_key(**path));
         let mut several = several.iter();
-        // As long as nothing is committed, a ReleasePin that is missing in a file on disk may come back.
+        // Without a new commit, a ReleasePin that is missing in a file on disk may come back, so its history is kept.
         let fewer = !news.commits.is_empty() && were_there.len() < index.files_of_pins.len();
         let same = !fewer
             && were_there
@@ -246,8 +247,8 @@ impl Followed {
     }
 }
 
-/// Adds the new commits to the index: the creation times of objects, and the changes of ReleasePins. Follows
-/// files with ReleasePins back through renames. Returns the audit entries to store.
+/// Adds the new commits to the index: the creation times of objects and the changes of ReleasePins. Follows renamed
+/// files with ReleasePins back to their old names. Returns the audit entries to store.
 pub(super) fn take(
     work: &WorkTree,
     catalog: &Catalog,
@@ -308,7 +309,7 @@ pub(super) fn take(
             standing.specs.insert(key.clone(), spec);
         }
     }
-    // If a file did not change since the last commit, its content was just read from disk.
+    // The content of an unchanged file was just read from disk, so it need not be read from git again.
     let now = read.iter().filter_map(|read| {
         let (blob, pins) = read.pins.as_ref()?;
         Some((blob.as_str(), pins.as_slice()))
@@ -357,7 +358,7 @@ pub(super) fn take(
         })
         .collect();
     for dealt in releases::dealt(&mut blobs, &news.commits)? {
-        // If the clone does not have the parents of a commit, every mark in its files would look new.
+        // This clone does not have the parents of the commit, so every mark in its files would wrongly look new.
         if shallow.contains(dealt.commit.id.as_str()) {
             continue;
         }
@@ -390,7 +391,7 @@ fn shared(entries: Vec<Entry>) -> Vec<Arc<Entry>> {
     entries.into_iter().map(Arc::new).collect()
 }
 
-/// Returns the audit entry of a change of a ReleasePin, and the labels by which lists select it.
+/// Returns the audit entry for a change of a ReleasePin, and the labels by which lists select the entry.
 fn moved(change: &Change, revision: i64) -> (AuditEntrySpec, Value) {
     let spec = &change.after;
     let trailers = Trailers::of(&change.commit, spec).unwrap_or_default();
@@ -400,7 +401,7 @@ fn moved(change: &Change, revision: i64) -> (AuditEntrySpec, Value) {
     let reason = match (action, body.is_empty()) {
         (Some(_), true) => None,
         (Some(_), false) => Some(body),
-        // For a manual commit, the reason is the subject line.
+        // A manual commit has no trailers, so its subject line is taken as the reason.
         (None, _) => Some(change.commit.subject().to_owned()),
     };
     let from = change.before.as_ref().map(|spec| change.counted(spec));
@@ -435,7 +436,7 @@ fn moved(change: &Change, revision: i64) -> (AuditEntrySpec, Value) {
     (spec, labels)
 }
 
-/// Returns the name of an audit entry, and the object to serve; None if the commit no longer has the action.
+/// Returns the name of an audit entry, and its object. The object is None if the commit no longer has the action.
 pub(super) fn object(entry: &Entry) -> (String, Option<Value>) {
     let namespace = entry.namespace.as_str();
     let pin = (entry.kind == RELEASE_PIN).then(|| uid(PINS, namespace, &entry.name));

@@ -1,7 +1,7 @@
-//! Reads the ReleasePins of a commit, for an action that must not miss one.
+//! Reads the ReleasePins of a commit, for actions that must know all of them.
 //!
-//! The files on disk can differ from the commit without a report by git, because the flags skip-worktree and
-//! assume-unchanged hide changes. So this module reads the commit itself.
+//! git does not always report that files on disk differ from the commit, because the flags skip-worktree and
+//! assume-unchanged hide this. So this module reads the commit itself.
 
 use serde_json::Value;
 
@@ -13,25 +13,25 @@ use super::read::letters;
 use super::{hidden, is_in};
 use crate::git::{Blob, GitError, WorkTree};
 
-/// A ReleasePin in a commit, or a patch of a ReleasePin in a commit.
+/// A ReleasePin, or a patch of a ReleasePin, in a file of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommittedPin {
-    /// The namespace in the file; empty if the file names none.
+    /// The namespace of the ReleasePin in the file; empty if the file names none.
     pub namespace: String,
     pub name: String,
-    /// All strings in the spec. The release names are among them, even if the spec is not valid.
+    /// All strings in the spec of the ReleasePin. So the release names are among them, even if the spec is not valid.
     pub texts: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommittedPins {
-    /// The ReleasePins in files that can be read.
+    /// The ReleasePins in the files of the commit that can be read.
     pub pins: Vec<CommittedPin>,
-    /// The paths of files that may contain ReleasePins and cannot be read.
+    /// The paths of the files in the commit that may contain ReleasePins but cannot be read.
     pub unread: Vec<String>,
 }
 
-/// Reads the ReleasePins of a commit, in the directory that the user named.
+/// Reads the ReleasePins of a commit. Reads only files in the directory that the user named.
 pub fn committed_pins(work: &WorkTree, commit: &str) -> Result<CommittedPins, GitError> {
     let within = work.within();
     let mut paths: Vec<String> = work.files_of(commit)?.into_iter().collect();
@@ -50,7 +50,7 @@ pub fn committed_pins(work: &WorkTree, commit: &str) -> Result<CommittedPins, Gi
             Blob::TooLarge { has_word, .. } if !has_word && !files::is_kustomization(path) => {
                 Ok(Vec::new())
             }
-            // git lists the file, but this clone does not have its content, or the content is too large.
+            // The file exists in the commit, but its content is not in this clone or is too large to read.
             Blob::TooLarge { .. } | Blob::Missing => Err(Unreadable),
         };
         match read {
@@ -61,7 +61,7 @@ pub fn committed_pins(work: &WorkTree, commit: &str) -> Result<CommittedPins, Gi
     Ok(found)
 }
 
-/// Returns the ReleasePins in a file, and the patches of ReleasePins in it.
+/// Returns the ReleasePins and the patches of ReleasePins in a file.
 fn pins(path: &str, bytes: &[u8], template: bool) -> Result<Vec<CommittedPin>, Unreadable> {
     if template {
         return match hidden::problem_of_template(path, bytes) {
@@ -71,7 +71,7 @@ fn pins(path: &str, bytes: &[u8], template: bool) -> Result<Vec<CommittedPin>, U
     }
     let kustomization = files::is_kustomization(path);
     let has = |word: &str| memchr::memmem::find(bytes, word.as_bytes()).is_some();
-    // A file in UTF-16 can be valid UTF-8 with zero bytes.
+    // A text in UTF-16 may look like valid UTF-8 with zero bytes, but cannot be parsed.
     if std::str::from_utf8(bytes).is_err() || bytes.contains(&0) {
         return match kustomization || names_us(&letters(bytes)) {
             true => Err(Unreadable),
@@ -83,7 +83,7 @@ fn pins(path: &str, bytes: &[u8], template: bool) -> Result<Vec<CommittedPin>, U
     }
     let values = match values(bytes) {
         Ok(values) => values,
-        // Many JSON files of other tools mention an API group of bowline.
+        // Many JSON files of other tools mention an API group of bowline, but contain no objects.
         Err(_) if files::is_json(path) && !has("apiVersion") => Vec::new(),
         Err(error) if kustomization || names_us(bytes) => return Err(error),
         Err(_) => Vec::new(),
@@ -131,7 +131,7 @@ mod tests {
         let utf16: Vec<u8> = PIN.encode_utf16().flat_map(u16::to_le_bytes).collect();
         for (path, bytes, expected) in [
             ("p.yaml", PIN.as_bytes(), Ok(vec!["cart-1"])),
-            // The strings of an invalid spec are returned too.
+            // The strings of a spec that is not valid are returned too.
             ("p.yaml", with_hold.as_bytes(), Ok(vec!["cart-1", "cart-2"])),
             (
                 "p.yaml",

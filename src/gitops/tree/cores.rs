@@ -2,17 +2,17 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// The number of items that a thread takes at once.
+/// The number of items that a thread takes from the list at a time.
 const PART: usize = 128;
 
-/// Calls a function for many items on all processor cores. The results are in the order of the items.
+/// Calls a function for each item, on all processor cores. The results are in the order of the items.
 pub(super) fn on_every_core<T: Send, R: Send>(
     things: Vec<T>,
     work: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = workers.min(things.len().div_ceil(PART));
-    // Some parts take a hundred times longer than others, so a thread takes a new part when it has finished
+    // Some parts need a hundred times longer than others. So each thread takes a new part whenever it has finished
     // one.
     let parts = Mutex::new((0.., things.into_iter()));
     let next = || {

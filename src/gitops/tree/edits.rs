@@ -1,4 +1,4 @@
-//! Computes the edits of files that add, change or remove objects. This module writes no file.
+//! Computes the edits of files that add, change or remove objects. This module does not write the files.
 
 use std::collections::BTreeMap;
 
@@ -14,87 +14,87 @@ use crate::git::GitError;
 use crate::git::commit::FileEdit;
 use crate::text;
 
-/// The change of an object in the files.
+/// The change of one object in the files of a work tree.
 #[derive(Clone, Debug)]
 pub enum ObjectEdit {
-    /// Give an object new content.
+    /// Replace the content of an object.
     Set {
-        /// The place of the object.
+        /// The place of the object whose content changes.
         place: Place,
         document: Value,
     },
     /// Add a new object.
     New {
-        /// The resource of the object, as `{group}/{plural}`.
+        /// The resource of the new object, as `{group}/{plural}`.
         resource: String,
         document: Value,
     },
     /// Remove an object.
     Remove {
-        /// The place of the object.
+        /// The place of the object to remove.
         place: Place,
     },
 }
 
-/// The reason why the edits cannot be computed.
+/// The reason why the edits of the files cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditsError {
     /// The YAML of a file cannot be edited.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// The file is not text. Contains the path.
+    /// The file contains bytes that are not text. Contains the path of the file.
     #[error("{0} is not UTF-8")]
     NotText(String),
     #[error("{path}: {error}")]
     File { path: String, error: std::io::Error },
-    /// bowline would not read the new object from the file that the layout chooses.
+    /// The layout chooses a file for the new object from which bowline would not read the object.
     #[error("a new {kind} would go to {path}, {why}")]
     NoPlace {
         kind: String,
-        /// The path of the file.
+        /// The path of the chosen file.
         path: String,
-        /// The reason why bowline would not read the object from this file.
+        /// The reason why bowline would not read the object from the chosen file.
         why: String,
     },
-    /// The object is in two files. Other tools apply both, so the change of one may have no effect.
+    /// The object is in two files. Other tools apply both, so a change in one of them may have no effect.
     #[error(
         "{kind} {name} is in {first} and in {second}, so a change of one of them may have no effect"
     )]
     Twice {
         kind: String,
         name: String,
-        /// The first place of the object.
+        /// The first place of the object, as file and line.
         first: String,
-        /// The second place of the object.
+        /// The second place of the object, as file and line.
         second: String,
     },
-    /// A file that is not checked out may already contain the object.
+    /// A file that git has not checked out may already contain the new object.
     #[error("cannot add {kind} {name}: {path} may contain it, and this file is not checked out")]
     NotCheckedOut {
-        /// The file.
+        /// The path of the file that is not checked out.
         path: String,
-        /// The kind of the object.
+        /// The kind of the new object.
         kind: String,
-        /// The name of the object.
+        /// The name of the new object.
         name: String,
     },
-    /// A file that cannot be read may already contain the object.
+    /// A file that bowline cannot read may already contain the new object.
     #[error("cannot add {kind} {name}: {path} may contain it, and bowline cannot read this file")]
     MayExist {
         path: String,
         kind: String,
         name: String,
     },
-    /// A field of the new object would be part of the path of its file, but is no valid file name.
+    /// The layout would put a field of the new object into the path of its file, but the field is no valid file name.
     #[error(transparent)]
     Word(#[from] BadWord),
-    /// git failed, or the path leads out of the work tree.
+    /// A git command failed, or the path of a file leads out of the work tree.
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
 impl EditsError {
-    /// Returns the next step for the user, if there is one.
+    /// Returns the next step for the user; None if there is none.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoPlace { .. } => Some(
@@ -115,14 +115,15 @@ impl EditsError {
     }
 }
 
-/// A file while its edits are computed.
+/// A file during the computation of its edits.
 struct Editing {
     before: Option<Vec<u8>>,
     now: Option<String>,
 }
 
 impl Tree {
-    /// Returns the object at a place. Adds the apiVersion and the kind that a typed list leaves out.
+    /// Returns the object at a place in the files. In a typed list, the items have no apiVersion and kind, so the
+    /// function adds these two fields.
     pub fn document(&self, place: &Place) -> Result<Value, EditsError> {
         let text = self.text(&place.path)?.unwrap_or_default();
         Ok(object_at(place, &text)?)
@@ -145,7 +146,7 @@ impl Tree {
             .map_err(|_| EditsError::NotText(path.to_owned()))
     }
 
-    /// Computes the edits of files for some changes of objects.
+    /// Converts changes of objects to edits of files.
     pub fn edits(&self, edits: &[ObjectEdit]) -> Result<Vec<FileEdit>, EditsError> {
         let mut files: BTreeMap<String, Editing> = BTreeMap::new();
         let mut removed: Vec<&Place> = Vec::new();
@@ -184,7 +185,7 @@ impl Tree {
                 ObjectEdit::Remove { place } => removed.push(place),
             }
         }
-        // Documents are removed from the last to the first, so that the indexes of the others stay valid.
+        // Remove documents from the last to the first, so that the indexes of the remaining documents stay valid.
         removed.sort_by_key(|place| std::cmp::Reverse((place.document, &place.items)));
         for place in removed {
             self.is_there_once(&index, place)?;
@@ -207,8 +208,8 @@ impl Tree {
         Ok(edits.filter(|edit| edit.before != edit.after).collect())
     }
 
-    /// Refuses to change an object that is in two files. Other tools apply both, and the unchanged one may
-    /// become effective.
+    /// Returns an error if the object to change is in two files. Other tools apply both, so the unchanged one might
+    /// win.
     fn is_there_once(&self, index: &Index, place: &Place) -> Result<(), EditsError> {
         let here = index.files.get(&place.path);
         let mut here = here.into_iter().flat_map(|known| &known.objects);
@@ -236,7 +237,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Refuses to add a ReleasePin that may already be in a file that cannot be read.
+    /// Returns an error if the new object is a ReleasePin that a file which cannot be read may already contain.
     fn is_nowhere_unread(&self, index: &Index, document: &Value) -> Result<(), EditsError> {
         let (kind, name) = (document["kind"].as_str(), meta(document, "name"));
         if kind != Some("ReleasePin") {
@@ -271,7 +272,7 @@ impl Tree {
             Some((path, _)) => return Err(may_exist(path)),
             None => {}
         }
-        // A kustomization can name a file that bowline does not read because of its extension.
+        // A kustomization can also name a file that bowline does not read because of the file's extension.
         let (_, resources) = kustomize::named(&index.files);
         let mut unread = resources.into_iter();
         let unread =
@@ -282,7 +283,8 @@ impl Tree {
         }
     }
 
-    /// Returns the reason why bowline would not read a new object from a file; None if bowline would read it.
+    /// Returns the reason why bowline would not read a new object from the file `path`; None if bowline would read
+    /// it.
     fn hides(&self, path: &str) -> Result<Option<String>, EditsError> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -322,8 +324,8 @@ impl Tree {
         Ok(is_template.then(|| "which is a template of a chart".to_owned()))
     }
 
-    /// Returns the edit that adds an object. The file names the namespace of the object only if the files of existing
-    /// objects of its kind do.
+    /// Returns the edit that adds an object. The document names the namespace only if existing objects of the same
+    /// kind do.
     pub fn edit_of_new(&self, resource: String, mut document: Value) -> ObjectEdit {
         let namespace = document["metadata"]["namespace"].as_str();
         let own = namespace.is_none_or(|namespace| namespace == self.namespace());
@@ -359,12 +361,12 @@ impl Tree {
     }
 }
 
-/// The reason why a JSON file cannot contain a second object, as the end of a message.
+/// The reason why a new object cannot be added to a JSON file with one object, as the end of a message.
 const ONE_JSON: &str = "which is a JSON file with one object";
 
 impl Tree {
-    /// Returns whether the objects of a resource have a namespace field in their files. If there are no such
-    /// objects, the objects of other resources decide.
+    /// Returns whether the objects of a resource have a namespace field in their files. Without such objects, the
+    /// objects of other resources decide.
     fn says_namespaces(&self, resource: &str) -> bool {
         let index = self.index();
         let objects = || index.files.values().flat_map(|known| &known.objects);

@@ -1,7 +1,7 @@
 //! Selects the files of a work tree that bowline reads: manifests and templates.
 //!
-//! A file is a manifest if it has an extension of YAML or JSON, in upper or lower case. Other tools render
-//! manifests from templates; bowline only checks whether a template contains ReleasePins.
+//! A file is a manifest if it has an extension of YAML or JSON, in upper or lower case. Other tools render manifests
+//! from templates, so bowline only checks whether a template contains ReleasePins.
 
 use std::collections::BTreeSet;
 
@@ -21,13 +21,13 @@ const TEMPLATES: [&str; 9] = [
     "jinja2",
 ];
 
-/// The directories of the Helm charts in a repository. Files in their `templates/` are templates, not
+/// The directories of the Helm charts in a repository. Files in their `templates/` directories are templates and not
 /// manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Charts(BTreeSet<String>);
 
 impl Charts {
-    /// Finds the charts among the files of a repository.
+    /// Finds the Helm charts in a list of the repository's files.
     pub(super) fn of(files: &[String]) -> Self {
         let charts = files
             .iter()
@@ -43,7 +43,7 @@ impl Charts {
     }
 }
 
-/// Returns the manifests and templates among the files, sorted.
+/// Returns those of the files that are manifests or templates, sorted.
 pub(super) fn candidates(files: Vec<String>) -> Vec<String> {
     let is_one = |file: &String| is_manifest(file) || is_template(file);
     let mut chosen: Vec<String> = files.into_iter().filter(is_one).collect();
@@ -52,22 +52,22 @@ pub(super) fn candidates(files: Vec<String>) -> Vec<String> {
     chosen
 }
 
-/// Returns whether a file can be a manifest, by its name.
+/// Returns whether a file can be a manifest according to its name.
 pub fn is_manifest(path: &str) -> bool {
     MANIFESTS.contains(&ending(path).as_str()) || is_kustomization(path)
 }
 
-/// Returns whether a file is a template, by its name.
+/// Returns whether a file is a template according to its extension.
 pub(super) fn is_template(path: &str) -> bool {
     TEMPLATES.contains(&ending(path).as_str())
 }
 
-/// Returns whether a file is JSON, by its name.
+/// Returns whether a file is JSON according to its extension.
 pub(super) fn is_json(path: &str) -> bool {
     ending(path) == "json"
 }
 
-/// Returns whether a file is a kustomization, by its name.
+/// Returns whether a file is a kustomization according to its name.
 pub(super) fn is_kustomization(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     matches!(

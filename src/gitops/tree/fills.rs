@@ -1,5 +1,5 @@
-//! Converts parsed objects and audit entries to rows of the store. Adds the metadata from git and the status
-//! from a cluster.
+//! Converts objects of files and audit entries to rows of the store. Adds the metadata from git, and the status from
+//! a cluster.
 
 use jiff::Timestamp;
 use kube_embedded::catalog::Catalog;
@@ -13,7 +13,7 @@ use super::identity::{ENTRIES, PINS, pin_key, uid};
 use super::index::{Held, Index, Recorded};
 use crate::api::labels;
 
-/// Returns the store row of an object in a file.
+/// Returns the row that the store keeps for an object of a file.
 pub(super) fn fill(
     index: &Index,
     held: Held,
@@ -62,8 +62,8 @@ pub(super) fn fill(
     }
 }
 
-/// Returns the revision of a ReleasePin: the newest one in the log; the next one if the file has uncommitted
-/// changes.
+/// Returns the revision of a ReleasePin: the newest revision in git's log, or the next one if the file has
+/// uncommitted changes.
 fn revision(recorded: Option<&Recorded>, spec: &Value) -> i64 {
     match recorded {
         None => 1,
@@ -72,8 +72,8 @@ fn revision(recorded: Option<&Recorded>, spec: &Value) -> i64 {
     }
 }
 
-/// Returns the status of a ReleasePin in a cluster, with the generation that the ReleasePin has in the
-/// repository. Sets `observedGeneration` only if the cluster has the same spec as the file.
+/// Returns the status of a ReleasePin in a cluster for the same ReleasePin in the repository, which has another
+/// generation. Sets `observedGeneration` only if the spec is the same in both.
 fn beside(said: &Value, spec: &Value, generation: i64) -> Value {
     let mut status = said["status"].clone();
     let same = chronicle::spec(&said["spec"]) == chronicle::spec(spec);
@@ -83,8 +83,8 @@ fn beside(said: &Value, spec: &Value, generation: i64) -> Value {
         true => fields.insert("observedGeneration".into(), generation.into()),
         false => fields.remove("observedGeneration"),
     };
-    // The generations of the cluster and of the repository differ. So the outcomes get new numbers:
-    // consecutive, up to the generation of the repository.
+    // The generations in the cluster and in the repository differ. So the outcomes get consecutive numbers that end
+    // with the generation in the repository.
     if let Some(outcomes) = fields.get_mut("outcomes").and_then(Value::as_array_mut) {
         let count = i64::try_from(outcomes.len()).unwrap_or_default();
         for (at, outcome) in (0..).zip(outcomes.iter_mut()) {
@@ -94,7 +94,7 @@ fn beside(said: &Value, spec: &Value, generation: i64) -> Value {
     status
 }
 
-/// Returns the store row of an audit entry.
+/// Returns the row that the store keeps for an audit entry.
 pub(super) fn entry_fill(entry: &Entry) -> Fill {
     let namespace = entry.namespace.as_str();
     let (name, object) = chronicle::object(entry);

@@ -1,7 +1,8 @@
-//! Guesses from single lines which ReleasePins a text contains that cannot be parsed, such as a file in a
-//! merge conflict.
+//! Guesses which ReleasePins are in a text that cannot be parsed, such as a file in a merge conflict. It looks at
+//! single lines.
 //!
-//! bowline serves no object from this result. It only tells the user which ReleasePins are unknown.
+//! The API of the repository does not return these ReleasePins. They are only used to tell the user which ReleasePins
+//! are unknown.
 
 use std::sync::LazyLock;
 
@@ -9,15 +10,15 @@ use regex::Regex;
 
 use super::index::LeftOutPin;
 
-/// A regular expression for the fields of a ReleasePin that name it. A field is on its own line or in braces.
-/// Its value ends at a quote, a comma or a comment.
+/// A regular expression for the fields that identify a ReleasePin. A field is on its own line or in braces. Its value
+/// ends at a quote, a comma or a comment.
 static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = "namespace|name|component|environment";
     let text = format!(r#"["']?\b({words})["']?\s*:\s*["']?([A-Za-z0-9][A-Za-z0-9.\-]*)"#);
     Regex::new(&text).ok()
 });
 
-/// Returns the ReleasePins in a text. Skips a document without a component or an environment.
+/// Returns the ReleasePins that a text seems to contain. Skips documents without a component or an environment.
 pub(super) fn pins(text: &str) -> Vec<LeftOutPin> {
     let documents = bounded_yaml::split(text.as_bytes()).into_iter();
     let documents = documents.filter_map(|document| std::str::from_utf8(document).ok());
@@ -27,7 +28,7 @@ pub(super) fn pins(text: &str) -> Vec<LeftOutPin> {
 
 fn pin(document: &str) -> Option<LeftOutPin> {
     let fields = FIELD.as_ref()?;
-    // The first `name` is that of the ReleasePin; the second one is that of its release.
+    // In a ReleasePin, the first field `name` is its own name, and the second is the name of its release.
     let find = |word: &str| {
         let mut found = fields.captures_iter(document);
         let found = found.find(|found| found.get(1).is_some_and(|own| own.as_str() == word))?;

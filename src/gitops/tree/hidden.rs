@@ -1,8 +1,8 @@
-//! Finds ReleasePins that bowline cannot serve: in objects of other kinds, in patches, in texts and in
+//! Finds ReleasePins that bowline cannot read as objects: inside objects of other kinds, in patches, in texts and in
 //! templates.
 //!
-//! Gc must know about them, because they may name releases. This module finds them by keywords and reports
-//! them as problems. It does not interpret them.
+//! Gc must know about them, because they may name releases. This module finds them by keywords and reports them as
+//! problems, but does not interpret them.
 
 use regex::Regex;
 use serde_json::Value;
@@ -10,15 +10,16 @@ use serde_json::Value;
 use super::identity::is_of_us;
 use crate::api::labels;
 
-/// The kind that names releases.
+/// The kind of objects that name releases.
 const PIN: &str = "ReleasePin";
 
-/// Returns the problem with an object that bowline does not serve; None if there is no problem.
+/// Returns the problem with an object that hides a ReleasePin or that bowline cannot read; None if there is no
+/// problem.
 pub(super) fn problem(value: &Value) -> Option<String> {
     let said = |field: &str| value[field].as_str().filter(|text| !text.is_empty());
     if let Some(version) = said("apiVersion").filter(|version| is_of_us(version)) {
         return match said("kind") {
-            // In a repository the audit trail is git's log, so AuditEntries in files are ignored.
+            // In a repository, git's log is the audit trail. So AuditEntries in files are ignored.
             Some("AuditEntry") => None,
             Some(kind) => Some(format!(
                 "bowline does not know the kind {kind} of {version}; correct apiVersion and kind, or move the file out of the directory that --repo names"
@@ -44,10 +45,10 @@ pub(super) fn problem(value: &Value) -> Option<String> {
     }
 }
 
-/// The problem with a patch of a ReleasePin.
+/// The message about a patch that may change a ReleasePin.
 pub(super) const PATCHED: &str = "a patch changes a ReleasePin or may select one, so bowline does not know which release runs; write the change into the file of the ReleasePin";
 
-/// Returns the problem with a template that contains a ReleasePin; None for other templates.
+/// Returns the problem with a template that contains a ReleasePin; None if the template contains none.
 pub(super) fn problem_of_template(path: &str, bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     names_pin(&text).then(|| {
@@ -57,13 +58,13 @@ pub(super) fn problem_of_template(path: &str, bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// Returns whether an object, if a tool applies it as a patch, changes the release or the holds of a
-/// ReleasePin.
+/// Returns whether an object would change the release or the holds of a ReleasePin if a tool used the object as a
+/// patch.
 pub(super) fn changes_pin(value: &Value) -> bool {
     value["kind"] == PIN && touches_release(value)
 }
 
-/// Returns whether a patch for an unknown kind has the fields for the release or the holds of a ReleasePin.
+/// Returns whether a patch sets fields for the release or the holds of a ReleasePin, whatever kind the patch names.
 fn touches_release(patch: &Value) -> bool {
     let spec = &patch["spec"];
     let fields = ["releaseRef", "holds", "$patch"];
@@ -71,7 +72,7 @@ fn touches_release(patch: &Value) -> bool {
     touches || patch.get("$patch").is_some()
 }
 
-/// What is hidden in an object of another kind.
+/// What an object of another kind hides inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     /// A ReleasePin, as an object or in a text.
@@ -80,7 +81,8 @@ enum Found {
     Patch,
 }
 
-/// Searches a value for hidden ReleasePins. `within` is the name of the field with the value.
+/// Searches a value for hidden ReleasePins and patches; None if it hides none. `within` is the name of the field that
+/// contains the value.
 fn find(within: &str, value: &Value) -> Option<Found> {
     match value {
         Value::String(text) => (text.contains(PIN) && names_pin(text)).then_some(Found::Object),
@@ -99,7 +101,8 @@ fn find(within: &str, value: &Value) -> Option<Found> {
     }
 }
 
-/// Returns whether an entry in a list of patches changes ReleasePins; None if the value is no such entry.
+/// Returns whether an item in a list of patches changes ReleasePins; None if the value is no patch. `within` is the
+/// name of the list field.
 fn patches_pins(within: &str, value: &Value) -> Option<bool> {
     if let Some(fields) = value.get("fieldPaths").and_then(Value::as_array) {
         let mut fields = fields.iter().filter_map(Value::as_str);
@@ -118,38 +121,37 @@ fn patches_pins(within: &str, value: &Value) -> Option<bool> {
                 (Some(operations), target) => {
                     target.unwrap_or(true) && operations.iter().any(moves_pin)
                 }
-                // Kustomize ignores the kind in the patch, and applies it to the objects that the target
-                // selects.
+                // If a target is given, kustomize ignores the kind in the patch and applies the patch to all selected
+                // objects.
                 (None, Some(selects)) => selects && touches_release(&document),
                 (None, None) => changes_pin(&document),
             }),
         );
     }
     let by_file = value.get("path").is_some_and(Value::is_string);
-    // Objects of other kinds can have a path and a target too.
+    // Objects that are no patches can have the fields `path` and `target` too.
     let is_patch = within.starts_with("patches") || value["target"]["kind"].is_string();
     target.filter(|_| by_file && is_patch)
 }
 
-/// Returns whether a selector of kustomize can select ReleasePins. A selector without a kind or group can.
+/// Returns whether a kustomize selector can select ReleasePins. If it names no kind or group, it can.
 fn selects_pins(selector: &Value) -> bool {
     let said = |field: &str| selector[field].as_str().filter(|text| !text.is_empty());
     let admits = |field: &str, word: &str| {
-        // Kustomize treats the text of this field as a regular expression for the whole word.
+        // Kustomize treats this text as a regular expression that must match the whole word.
         let expression = |text| Regex::new(&format!("^(?:{text})$"));
         said(field).is_none_or(|text| expression(text).map_or(true, |own| own.is_match(word)))
     };
     admits("kind", PIN) && admits("group", labels::OPENCHOREO_GROUP)
 }
 
-/// Returns whether an operation of a JSON patch changes the release or the holds of a ReleasePin.
+/// Returns whether one operation of a JSON patch changes the release or the holds of a ReleasePin.
 fn moves_pin(operation: &Value) -> bool {
     let path = operation["path"].as_str().unwrap_or_default();
     is_of_release(path.split('/').skip(1))
 }
 
-/// Returns whether a path leads to the release or the holds of a ReleasePin, or to an object that contains
-/// them.
+/// Returns whether a field path leads to the release or the holds of a ReleasePin, or to a parent of these fields.
 fn is_of_release<'p>(path: impl Iterator<Item = &'p str>) -> bool {
     let parts: Vec<&str> = path.take(2).collect();
     matches!(
@@ -187,7 +189,7 @@ mod tests {
     fn content_that_makes_or_changes_release_pins_is_found() {
         let (object, patch) = (Some(Found::Object), Some(Found::Patch));
         for (text, expected) in [
-            // Objects of other kinds that mention ReleasePin but contain none.
+            // These objects mention ReleasePin but hide none.
             (
                 "{kind: CustomResourceDefinition, spec: {group: openchoreo.dev, names: {kind: ReleasePin}}}",
                 None,
@@ -208,7 +210,7 @@ mod tests {
                 "{kind: Policy, spec: {kinds: [ReleasePin], message: a ReleasePin is needed}}",
                 None,
             ),
-            // ReleasePins in other objects and in texts.
+            // These objects hide a ReleasePin, as an object or in a text.
             (
                 "{kind: Graph, spec: {resources: [{template: {apiVersion: openchoreo.dev/v1alpha1, kind: ReleasePin, spec: {}}}]}}",
                 object,
@@ -229,7 +231,7 @@ mod tests {
                 "{kind: ConfigMap, data: {text: 'kind: ReleasePinning'}}",
                 None,
             ),
-            // Patches of ReleasePins in files, and in the kustomization itself.
+            // These kustomizations patch a ReleasePin, in a file or in the kustomization itself.
             (
                 "{patches: [{path: p.yaml, target: {kind: ReleasePin}}]}",
                 patch,
@@ -239,7 +241,7 @@ mod tests {
                 None,
             ),
             ("{patches: [{path: p.yaml}]}", None),
-            // A target without a kind can select ReleasePins.
+            // A target that names no kind can select ReleasePins.
             ("{patches: [{path: p.yaml, target: {name: cart}}]}", patch),
             ("{patches: [{path: p.yaml, target: {kind: ''}}]}", patch),
             (

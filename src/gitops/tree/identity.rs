@@ -1,4 +1,4 @@
-//! The identity of objects in files: resource, uid and namespace. Also the check whether a text can contain
+//! The identity of an object in a file: resource, namespace, name and uid. Also checks whether a text can contain
 //! objects of bowline.
 
 use memchr::memmem;
@@ -6,15 +6,15 @@ use sha2::{Digest, Sha256};
 
 use crate::api::labels;
 
-/// ReleasePins as `{group}/{plural}`.
+/// The resource of ReleasePins, as `{group}/{plural}`.
 pub const PINS: &str = "openchoreo.dev/releasepins";
-/// Releases as `{group}/{plural}`.
+/// The resource of releases, as `{group}/{plural}`.
 pub const RELEASES: &str = "openchoreo.dev/releases";
-/// AuditEntries as `{group}/{plural}`.
+/// The resource of AuditEntries, as `{group}/{plural}`.
 pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
 
-/// Returns the uid of an object. It is computed from resource, namespace and name, so it is the same in every
-/// clone.
+/// Returns the uid of an object. The uid is the same in every clone, because it is computed from resource, namespace
+/// and name.
 pub(super) fn uid(resource: &str, namespace: &str, name: &str) -> String {
     let hash = hash(format!("{resource}\0{namespace}\0{name}").as_bytes());
     let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default().to_owned();
@@ -28,7 +28,7 @@ pub(super) fn uid(resource: &str, namespace: &str, name: &str) -> String {
     )
 }
 
-/// Returns `own`, or the default `namespace` if `own` is empty.
+/// Returns the namespace `own`. If `own` is empty, returns the default namespace `namespace`.
 pub(super) fn or_else<'n>(own: &'n str, namespace: &'n str) -> &'n str {
     match own.is_empty() {
         true => namespace,
@@ -47,7 +47,7 @@ pub(super) fn is_of_us(version: &str) -> bool {
     labels::GROUPS.contains(&group)
 }
 
-/// Returns whether a text mentions an API group of bowline. Only then can it contain objects of bowline.
+/// Returns whether a text mentions an API group of bowline. A text that does not cannot contain objects of bowline.
 pub(super) fn names_us(bytes: &[u8]) -> bool {
     let mut groups = labels::GROUPS.iter();
     groups.any(|group| memmem::find(bytes, group.as_bytes()).is_some())

@@ -1,8 +1,7 @@
-//! The index of a work tree: a file next to the store with the known state of every file. With it, bowline
+//! The index of a work tree: the known state of every file, saved in a file next to the store. Because of it, bowline
 //! reads only changed files again.
 //!
-//! The index can always be deleted. Without an index, or with one of another version, bowline reads
-//! everything.
+//! Users can always delete the index. Without an index, or with one of another version, bowline reads everything.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -17,49 +16,51 @@ use super::identity::PINS;
 use super::stat::Stat;
 use crate::text;
 
-/// The creation times of the objects of a file, in seconds, by the identity of the object.
+/// The creation times of the objects in a file, in seconds since 1970, by the identity of the object.
 pub(super) type CreationTimes = BTreeMap<String, i64>;
 
-/// The version of the index. Increment it when the meaning of the content or the reading of files changes.
+/// The version of the index format. Increment it when the meaning of a field or the parsing of files changes.
 const VERSION: u32 = 8;
 
-/// The known state of a work tree.
+/// What bowline knows about a work tree from the last time it read the files and git's log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Index {
     version: u32,
-    /// The known files, by path.
+    /// The known state of each file, by path.
     pub(super) files: BTreeMap<String, Known>,
-    /// The newest commit when bowline last read the log.
+    /// The checked out commit when bowline last read git's log; None if the log was not read.
     pub(super) head: Option<String>,
-    /// The commits at which the history of a shallow clone ended when bowline last read the log.
+    /// The commits at which the history of a shallow clone ended when bowline last read git's log.
     pub(super) shallow: Option<String>,
-    /// When files came to the branch, in seconds since 1970, by path.
+    /// The time when each file came to the branch, in seconds since 1970, by path.
     pub(super) births: HashMap<String, i64>,
-    /// For files with several documents: when each object came to the branch, by path.
+    /// The time when each object came to the branch, by the path of its file. Only for files with several documents.
     pub(super) births_of_each: BTreeMap<String, CreationTimes>,
     /// The history of each ReleasePin, by namespace and name.
     pub(super) pins: BTreeMap<String, Recorded>,
-    /// The files whose history was read for ReleasePins, by path, with the ReleasePins that they contained.
+    /// The files whose history was read to find changes of ReleasePins, by path, each with the ReleasePins that it
+    /// contained.
     pub(super) files_of_pins: BTreeMap<String, BTreeSet<String>>,
-    /// The number of the newest audit entry about the releases of each component, by namespace and name.
+    /// The number of the newest audit entry about the releases of each component, by namespace and name of the
+    /// component.
     pub(super) components: BTreeMap<String, i64>,
-    /// The namespace of objects that name none.
+    /// The namespace of objects whose file names none.
     pub(super) namespace: String,
-    /// The newest revision of the store when the index was written.
+    /// The newest revision of the store at the time when the index was written.
     pub(super) revision: Revision,
-    /// Whether the store may contain objects that are no longer in any file.
+    /// Whether the store may contain objects that no file contains any more.
     #[serde(skip)]
     pub(super) unsure: bool,
-    /// Audit entries that are not stored yet.
+    /// Audit entries that have to be stored later.
     #[serde(skip)]
     pub(super) late: Vec<Arc<Entry>>,
-    /// Whether the store may contain audit entries of commits that are no longer on the branch.
+    /// Whether the store may contain audit entries of commits that the branch no longer has.
     #[serde(skip)]
     pub(super) anew: bool,
-    /// Whether some states of files in the log could not be read.
+    /// Whether some old states of files in git's log could not be read.
     #[serde(skip)]
     pub(super) short: bool,
-    /// Whether the store contains all objects of the files and all entries of the log.
+    /// Whether the store contains all objects of the files and all audit entries of the log.
     #[serde(skip)]
     pub(super) whole: bool,
 }
@@ -68,62 +69,61 @@ pub(super) struct Index {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Recorded {
     pub(super) revisions: i64,
-    /// The spec in the last revision; null if the ReleasePin was removed.
+    /// The spec of the ReleasePin in its last revision; null if that revision removed it.
     pub(super) spec: Value,
-    /// The author of the last revision; empty if unknown.
+    /// The author of the last revision of the ReleasePin; empty if unknown.
     pub(super) by: String,
 }
 
-/// The known state of a file.
+/// What bowline knows about a file from the last time it read the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Known {
     pub(super) stat: Stat,
-    /// The SHA-256 of the content; for a file that is not checked out, its blob id.
+    /// The SHA-256 of the file's content. For a file that is not checked out, its blob id.
     pub(super) hash: String,
-    /// The number of documents in the file, with those of other tools; 0 if the file was not parsed.
+    /// The number of documents in the file, including those of other tools; 0 if the file was not parsed.
     pub(super) documents: usize,
-    /// The objects in the file.
+    /// The objects of bowline's kinds in the file.
     pub(super) objects: Vec<Held>,
-    /// If the file is a kustomization: the files that it names as patches.
+    /// The files that this file names as patches. Empty if this file is no kustomization.
     pub(super) patches: Vec<String>,
-    /// If the file is a kustomization: the files and directories that it names as resources.
+    /// The files and directories that this file names as resources. Empty if this file is no kustomization.
     pub(super) resources: Vec<String>,
-    /// If the file is a kustomization: whether it renames its resources.
+    /// Whether this file is a kustomization that renames its resources.
     pub(super) renames: bool,
-    /// The line of the first object that changes a ReleasePin if a tool applies the object as a patch; None
-    /// if there is none.
+    /// The line of the first object in this file that would change a ReleasePin as a patch; None if there is none.
     pub(super) changes_pin: Option<usize>,
-    /// Whether the file is a template, so that it contains no objects.
+    /// Whether the file is a template. Then it contains no objects.
     pub(super) template: bool,
-    /// The ReleasePins that bowline cannot serve: those in a file that is not checked out, or those that
+    /// The ReleasePins of this file that bowline cannot read, because the file is not checked out or the ReleasePins
     /// cannot be parsed.
     pub(super) left_out: Vec<LeftOutPin>,
-    /// Whether a sparse checkout leaves the file out.
+    /// Whether git has not checked out the file, because of a sparse checkout.
     pub(super) not_checked_out: bool,
-    /// The releases in the file, if a sparse checkout leaves the file out.
+    /// The names of the releases in a file that git has not checked out; empty for other files.
     pub(super) left_out_releases: Vec<String>,
-    /// Whether the file may contain ReleasePins whose names bowline does not know.
+    /// Whether the file may contain ReleasePins whose names are unknown.
     pub(super) may_hide_pins: bool,
-    /// If the file is a kustomization: the namespace that it sets for its resources.
+    /// The namespace that this file sets for its resources. None if this file is no kustomization or sets none.
     pub(super) moves_to: Option<String>,
     /// The problems with the file, as texts for the user.
     pub(super) problems: Vec<String>,
 }
 
-/// A ReleasePin that bowline cannot serve: its file is not checked out (sparse checkout) or cannot be parsed.
+/// A ReleasePin that bowline cannot read, because its file is not checked out (sparse checkout) or cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutPin {
     pub namespace: String,
     pub name: String,
     pub component: String,
     pub environment: String,
-    /// The problem with the file, with its path; empty if the file is not checked out.
+    /// The problem with the ReleasePin's file, with the path; empty if the file is not checked out.
     #[serde(default)]
     pub problem: String,
 }
 
 impl LeftOutPin {
-    /// Returns the reason why bowline does not know the release of the ReleasePin.
+    /// Returns the reason why bowline does not know the release of this ReleasePin.
     pub fn why(&self) -> String {
         match self.problem.is_empty() {
             true => "its ReleasePin is not checked out".to_owned(),
@@ -132,16 +132,16 @@ impl LeftOutPin {
     }
 }
 
-/// The reason why bowline does not know a ReleasePin.
+/// The reason why bowline does not know a ReleasePin, and what the user can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPin {
-    /// The reason.
+    /// The reason why bowline does not know the ReleasePin.
     pub why: String,
-    /// The git command that checks the file out; None if the file is on disk and cannot be read.
+    /// The git command that checks out the ReleasePin's file. None if the file is on disk but cannot be read.
     pub check_out: Option<String>,
 }
 
-/// Returns the git command that checks out the directory of a file that a sparse checkout leaves out.
+/// Returns the git command that checks out the directory of a file. For a file that a sparse checkout leaves out.
 pub(super) fn check_out(path: &str) -> String {
     let directory = path
         .rsplit_once('/')
@@ -150,13 +150,13 @@ pub(super) fn check_out(path: &str) -> String {
 }
 
 impl Known {
-    /// Returns whether the file contains a ReleasePin, even one that bowline cannot serve.
+    /// Returns whether the file contains a ReleasePin, including ReleasePins that bowline cannot read.
     pub(super) fn holds_pins(&self) -> bool {
         let held = || self.objects.iter().any(|held| held.resource == PINS);
         !self.left_out.is_empty() || held()
     }
 
-    /// Returns whether the file contains an object and further documents, or an object in a list.
+    /// Returns whether the file contains an object and other documents, or an object inside a list.
     pub(super) fn holds_several(&self) -> bool {
         let in_list = || self.objects.iter().any(|held| !held.items.is_empty());
         !self.objects.is_empty() && (self.documents > 1 || in_list())
@@ -169,22 +169,22 @@ pub(super) struct Held {
     pub(super) resource: String,
     pub(super) namespace: String,
     pub(super) name: String,
-    /// The index of the document in the file, from 0.
+    /// The index in the file of the document that contains the object, from 0.
     pub(super) document: usize,
-    /// The place in nested lists: the index in each `items` field, the outermost list first. Empty if the
-    /// object is not in a list.
+    /// The position of the object in nested lists: its index in each `items` field, beginning with the outermost
+    /// list. Empty if the object is in no list.
     pub(super) items: Vec<usize>,
-    /// The line on which the object begins, from 1.
+    /// The line of the file on which the object begins, from 1.
     pub(super) line: usize,
-    /// Whether the object has a namespace field in the file.
+    /// Whether the object has a namespace field in its file.
     pub(super) says_namespace: bool,
-    /// If the object is a ReleasePin: the releases that it names.
+    /// The releases that the object names if it is a ReleasePin; empty for other kinds.
     pub(super) releases: Vec<String>,
 }
 
 impl Index {
-    /// Reads the saved index. Returns an empty index if it is missing, cannot be parsed or has another
-    /// version.
+    /// Reads the saved index from a file. If the file is missing, cannot be parsed or has another version, returns an
+    /// empty index.
     pub(super) fn read(file: &Path) -> Self {
         let kept = std::fs::read(file).ok();
         let kept = kept.and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
@@ -192,7 +192,7 @@ impl Index {
         kept.unwrap_or_else(Self::blank)
     }
 
-    /// Returns an empty index.
+    /// Returns an empty index, for a new store.
     pub(super) fn blank() -> Self {
         Self {
             version: VERSION,
@@ -200,7 +200,7 @@ impl Index {
         }
     }
 
-    /// Returns an empty index for a store whose content is unknown.
+    /// Returns an empty index for a store that may contain any objects.
     pub(super) fn unsure(namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -209,10 +209,10 @@ impl Index {
         }
     }
 
-    /// Saves the index for the next process. After an error, the next process reads everything.
+    /// Saves the index in a file for the next process. If this fails, the next process reads everything again.
     ///
-    /// If some entries of the log are not stored yet or could not be read, the next process reads the log
-    /// again.
+    /// If some audit entries are not stored yet, or some states in git's log could not be read, the saved index makes
+    /// the next process read the log again.
     pub(super) fn write(&self, file: &Path) {
         if !self.late.is_empty() || self.short {
             let unread = Self {

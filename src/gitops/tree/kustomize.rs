@@ -1,5 +1,5 @@
-//! Reads kustomizations: which files they name as resources and patches, and whether they rename or move
-//! objects.
+//! Reads kustomizations: which files they name as resources and patches, and whether they rename objects or set a
+//! namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::identity::{PINS, RELEASES};
 use super::index::{Held, Index, Known};
 use super::is_in;
 
-/// Records which files a kustomization names. Their paths are relative to the root of the work tree.
+/// Records in `known` which files a kustomization names. The paths become relative to the root of the work tree.
 pub(super) fn read(path: &str, value: &Value, known: &mut Known) {
     let add = |into: &mut Vec<String>, named: &Value| {
         if let Some(named) = named.as_str().filter(|text| !text.contains('\n')) {
@@ -30,7 +30,8 @@ pub(super) fn read(path: &str, value: &Value, known: &mut Known) {
     known.moves_to = namespace.map(str::to_owned);
 }
 
-/// Converts a path that is relative to a file to a path from the root; None if it leads out of the root.
+/// Converts a path that is relative to a file to a path from the root of the work tree. None if the path leads out of
+/// the work tree.
 fn beside(path: &str, named: &str) -> Option<String> {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();
@@ -46,7 +47,7 @@ fn beside(path: &str, named: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Returns the files that kustomizations name as patches, and those that they name as resources.
+/// Returns two sets: the files that kustomizations name as patches, and the files that they name as resources.
 pub(super) fn named(files: &BTreeMap<String, Known>) -> (BTreeSet<&str>, BTreeSet<&str>) {
     let patches = files.values().flat_map(|known| &known.patches);
     let resources = files.values().flat_map(|known| &known.resources);
@@ -56,7 +57,8 @@ pub(super) fn named(files: &BTreeMap<String, Known>) -> (BTreeSet<&str>, BTreeSe
     )
 }
 
-/// Returns the kustomizations that rename ReleasePins or releases, each with one affected file.
+/// Returns the kustomizations that rename ReleasePins or releases. Each comes with the path of one file that it
+/// affects.
 pub(super) fn renaming(index: &Index) -> Vec<(&str, &str)> {
     let renames = index.files.iter().filter(|(_, known)| known.renames);
     renames
@@ -64,8 +66,8 @@ pub(super) fn renaming(index: &Index) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Returns the kustomizations that set another namespace for ReleasePins or releases than their files, each
-/// with one affected file and the namespace.
+/// Returns the kustomizations that set another namespace for ReleasePins or releases than their files have. Each
+/// comes with the path of one file that it affects, and with the new namespace.
 pub(super) fn moving(index: &Index) -> Vec<(&str, &str, &str)> {
     let files = index.files.iter();
     let moving = files.filter_map(|(path, known)| {
@@ -78,8 +80,8 @@ pub(super) fn moving(index: &Index) -> Vec<(&str, &str, &str)> {
     moving.collect()
 }
 
-/// Returns a file with a ReleasePin or release for which `is_such` is true, among the resources of a
-/// kustomization.
+/// Returns a file among the resources of a kustomization that contains a ReleasePin or release for which `is_such` is
+/// true. None if there is none.
 fn affected<'i>(
     index: &'i Index,
     kustomization: &Known,

@@ -1,5 +1,5 @@
-//! Reads the log of the branch for `audit verify`: the changes in its commits, and what this clone does not
-//! have.
+//! Reads the log of the branch for `audit verify`. Returns the changes in its commits, and says which content this
+//! clone does not have.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{Trailers, Tree, is_in, kustomize};
 use crate::git::log::Commit;
 use crate::git::{Blob, GitError, WorkTree};
 
-/// The changes in the log, and what this clone does not have.
+/// The changes in the log of the branch, and the content that this clone does not have.
 #[derive(Debug, Default)]
 pub struct Logged {
     /// The changes of ReleasePins on the branch, oldest first.
@@ -21,28 +21,28 @@ pub struct Logged {
     pub removals: Vec<Removal>,
     /// The marks on releases and the removals of releases on the branch, oldest first.
     pub dealt: Vec<ReleaseCommit>,
-    /// The commits whose trailers name an action or a component, newest first. Commits of merged branches are
-    /// included.
+    /// The commits whose trailers name an action or a component, newest first. The commits of merged branches are
+    /// among them.
     pub claims: Vec<Arc<Commit>>,
-    /// The commits whose parents this clone does not have. git lists all files of such a commit as added.
+    /// The commits whose parents this clone does not have. git lists all files of such a commit as added, even old
+    /// ones.
     pub cut: BTreeSet<String>,
-    /// The number of file states that this clone does not have and cannot fetch.
+    /// The number of old file contents that this clone does not have and cannot fetch.
     pub lacking: usize,
-    /// The file states that mention an API group of bowline and are too large to read.
+    /// The old file contents that mention an API group of bowline and are too large to read.
     pub too_large: Vec<TooLarge>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooLarge {
-    /// The id of the commit.
+    /// The id of the commit with this file content.
     pub commit: String,
     pub path: String,
-    /// The size in bytes.
+    /// The size of the file content in bytes.
     pub size: usize,
 }
 
-/// Reads the log of HEAD. `replaced` has the commits that have other parents because of `git replace` or a
-/// graft.
+/// Reads the log from HEAD. `replaced` are the commits whose parents are changed by `git replace` or a graft.
 pub fn logged(
     tree: &Tree,
     work: &WorkTree,
@@ -115,8 +115,7 @@ pub fn logged(
     })
 }
 
-/// Removes the content of Helm templates from the log. So if a file becomes a Helm template, its ReleasePin
-/// counts as removed.
+/// Removes Helm templates from the log. So if a file becomes a Helm template, its ReleasePin counts as removed.
 fn leave_out_templates(log: &mut [Commit]) {
     let paths = log.iter().flat_map(|commit| &commit.files);
     let paths: Vec<String> = paths.map(|file| file.path.clone()).collect();
@@ -131,7 +130,7 @@ fn leave_out_templates(log: &mut [Commit]) {
     }
 }
 
-/// Returns the files that have ReleasePins or may have had some: files that no longer exist, that cannot be
+/// Returns the files that contain ReleasePins or may have contained some: files that no longer exist, that cannot be
 /// read, or that have several documents.
 fn files_of_pins(tree: &Tree, commits: &[Told]) -> HashSet<String> {
     let index = tree.index();

@@ -1,7 +1,8 @@
-//! Reads the changed files and the new commits of a work tree, and computes which rows of the store change.
-//! One run of this is a pass.
+//! Runs a pass: reads the changed files and the new commits of a work tree once, and computes which rows of the store
+//! change.
 //!
-//! The functions block. They change neither the store nor the index; [`super::sync`] changes both.
+//! The functions may block the thread. They change neither the store nor the index, because [`super::sync`] does
+//! that.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -23,7 +24,7 @@ use super::stat::{Folder, Stat};
 use super::{Tree, TreeError, births, kustomize};
 use crate::git::GitError;
 
-/// What one pass did.
+/// The counts of one pass over the files of a work tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Synced {
     /// The number of files that the pass checked for changes.
@@ -34,22 +35,22 @@ pub struct Synced {
     pub stored: usize,
 }
 
-/// The files as git lists them, and the thread that reads the log.
+/// The list of files from git, and the thread that reads git's log at the same time.
 pub(super) struct Scan {
-    /// The files that can contain objects, sorted.
+    /// The paths of the files that can contain objects, sorted.
     paths: Vec<String>,
-    /// The files that a sparse checkout leaves out.
+    /// The files that git has not checked out because of a sparse checkout, by path.
     left_out: BTreeMap<String, LeftOut>,
-    /// The Helm charts in the repository.
+    /// The Helm charts among the files.
     charts: Charts,
-    /// Those of `paths` that are submodules.
+    /// The paths among `paths` that are submodules.
     submodules: BTreeSet<String>,
-    /// The new commits. A thread reads them while the files are read.
+    /// The new commits of the branch. A thread reads them while the pass reads the files.
     news: JoinHandle<Result<News, GitError>>,
 }
 
 impl Index {
-    /// Marks files as changed, so that the next pass reads them again.
+    /// Marks files in the index as changed, so that the next pass reads them again.
     pub(super) fn forget(&mut self, paths: &BTreeSet<String>) {
         for path in paths {
             if let Some(known) = self.files.get_mut(path) {
@@ -60,17 +61,17 @@ impl Index {
     }
 }
 
-/// The files that exist, and the content of those that the pass has read.
+/// The paths of the files that exist, and the content of those that this pass has read.
 #[derive(Default)]
 struct Files<'p> {
     paths: Vec<&'p String>,
     read: Vec<Read>,
-    /// Whether the pass has not read some files. A later pass reads them.
+    /// Whether this pass skipped some files, which a later pass has to read.
     put_off: bool,
 }
 
 impl Files<'_> {
-    /// Returns whether all objects of these files and of the index have a namespace field.
+    /// Returns whether all objects have a namespace field, both in these files and in the index `before`.
     fn say_all_namespaces(&self, before: &Index) -> bool {
         let read = self.read.iter().map(|read| &read.known);
         let known = before.files.values().chain(read);
@@ -79,18 +80,18 @@ impl Files<'_> {
     }
 }
 
-/// The result of a pass.
+/// The result of a pass: the new index, and the rows of the store that change.
 pub(super) struct Look {
     pub(super) index: Index,
     pub(super) fills: Vec<Fill>,
     pub(super) namespaces: BTreeSet<String>,
-    /// Whether the result has all entries of the log, so that other stored entries must be deleted.
+    /// Whether the result contains all audit entries of git's log. Then the store has to delete all others.
     pub(super) replaces_entries: bool,
     pub(super) synced: Synced,
 }
 
 impl Look {
-    /// Adds the deletion of stored objects that are in no file and in no commit.
+    /// Adds the deletion of all `stored` objects that are neither in a file nor in git's log.
     pub(super) fn forget_all_but_known(&mut self, stored: Vec<Key>) {
         if stored.is_empty() {
             return;
@@ -114,7 +115,7 @@ impl Look {
 }
 
 impl Tree {
-    /// Runs a pass. Returns None if nothing has changed.
+    /// Runs a pass and returns its result; None if nothing has changed.
     pub(super) fn look(
         &self,
         before: &Index,
@@ -141,7 +142,7 @@ impl Tree {
             extent,
         };
         let mut files = read_files(&reader, before, &scan.paths);
-        // The default namespace depends on all objects, so the files that were put off must be read too.
+        // The default namespace depends on all objects. So the files that were skipped must be read now too.
         if files.put_off && before.namespace.is_empty() && !files.say_all_namespaces(before) {
             reader.extent = Extent::Whole;
             files = read_files(&reader, before, &scan.paths);
@@ -160,7 +161,7 @@ impl Tree {
         self.understand(&reader, before, files, news).map(Some)
     }
 
-    /// Combines the content of the files with git's log. Computes the new index and the rows that change.
+    /// Combines the content of the files with git's log. Returns the new index and the rows of the store that change.
     fn understand(
         &self,
         reader: &Reader<'_>,
@@ -188,10 +189,10 @@ impl Tree {
         let catalog = reader.catalog;
         let mut entries = chronicle::take(&self.work, catalog, &mut index, &mut news, &read)?;
         let mut again = news.touched(before, &index);
-        // Freeing a long log takes time, so another thread does it.
+        // To free the memory of a long log takes time, so another thread does it.
         tokio::task::spawn_blocking(move || drop(news));
         again.extend(uncovered(before, &index));
-        // If only the stat of a file had changed, its objects were not parsed, so the file is read again.
+        // If only the stat of a file changed, its objects were not parsed. So the file has to be read again.
         read.retain(|read| !again.contains(&read.path) || !read.objects.is_empty());
         for read in &read {
             again.remove(&read.path);
@@ -239,14 +240,14 @@ impl Tree {
         })
     }
 
-    /// Lists the files with git, and starts the thread that reads the new commits.
+    /// Lists the files of the work tree with git, and starts the thread that reads the new commits.
     pub(super) fn scan(self: &Arc<Self>, before: Arc<Index>) -> Result<Scan, TreeError> {
         let (asked, known) = (self.clone(), before.clone());
         let news = std::thread::spawn(move || chronicle::news(&asked.work, &known));
         let files = self.work.files()?;
         let charts = Charts::of(&files.paths);
         let mut paths = files::candidates(files.paths);
-        // A link to a directory can have any name, so it has no extension to test.
+        // A link to a directory can have any name, so it cannot be found by its extension.
         let root = self.work.root();
         let mut links = files.links;
         links.retain(|link| root.join(link).is_symlink() && root.join(link).is_dir());
@@ -264,8 +265,8 @@ impl Tree {
         })
     }
 
-    /// Returns for each file that is not checked out whether it can contain objects of bowline. Reads unknown
-    /// files from git.
+    /// Finds out which files that are not checked out can contain objects of bowline. Reads files that the index does
+    /// not know from git.
     fn left_out(
         &self,
         index: &Index,
@@ -306,7 +307,7 @@ impl Tree {
         Ok(found)
     }
 
-    /// Computes the rows that change because of the files that were read.
+    /// Computes the rows of the store that change because of the files that this pass has read.
     fn fills(
         &self,
         index: &Index,
@@ -314,7 +315,7 @@ impl Tree {
         read: Vec<Read>,
         catalog: &Catalog,
     ) -> Vec<Fill> {
-        // If two files contain the same object, bowline serves the one from the first file by path.
+        // Two files may contain the same object. Then the store gets the object of the first file, by path.
         let (patches, _) = kustomize::named(&index.files);
         let mut places = HashMap::with_capacity(index.files.len());
         for (path, known) in &index.files {
@@ -350,7 +351,7 @@ impl Tree {
             let status = statuses.as_ref().and_then(|said| said.get(&key));
             fill(index, held, object, born, &namespace, status, catalog)
         });
-        // Adds deletions of the objects that were in a file before and are in no file now.
+        // Delete the stored objects that were in a file before and are in no file now.
         let mut gone: Vec<Fill> = Vec::new();
         for known in before.files.values() {
             for held in &known.objects {
@@ -374,7 +375,7 @@ impl Tree {
     }
 }
 
-/// Reads the files whose stat has changed.
+/// Reads the files whose stat differs from the index.
 fn read_files<'p>(
     reader: &Reader<'_>,
     index: &Index,
@@ -392,7 +393,7 @@ fn read_files<'p>(
                 {
                     return None;
                 }
-                // The read of the file reports this error.
+                // An error of the stat is ignored here, because the read of the file reports it.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -411,8 +412,8 @@ fn read_files<'p>(
     files
 }
 
-/// Returns unchanged files whose objects must be served from now on: until now another file provided the
-/// objects, or a kustomization named the file as a patch.
+/// Returns unchanged files whose objects must now be stored. Until now another file contained the same objects, or a
+/// kustomization named the file as a patch.
 fn uncovered(before: &Index, index: &Index) -> BTreeSet<String> {
     let (were, _) = kustomize::named(&before.files);
     let (are, _) = kustomize::named(&index.files);
@@ -440,8 +441,8 @@ fn uncovered(before: &Index, index: &Index) -> BTreeSet<String> {
     files.map(|(path, _)| path.clone()).collect()
 }
 
-/// Returns the namespace of objects that name none: the namespace of all other objects if they have the same
-/// one, otherwise `default`.
+/// Returns the default namespace, for objects whose file names none. It is the namespace of all other objects if they
+/// have the same one, otherwise `default`.
 fn only_namespace(index: &Index) -> String {
     let all = index.files.values().flat_map(|known| &known.objects);
     let named: BTreeSet<&str> = all

@@ -1,5 +1,4 @@
-//! Parses the objects of a manifest (from disk, a commit or a blob), and compares the meaning of two contents
-//! of a file.
+//! Parses the objects of a manifest, and compares the meaning of two contents of a file.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +12,12 @@ use super::{hidden, kustomize};
 use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, lists};
 
-/// The manifest mentions an API group of bowline, but is no valid YAML or JSON.
+/// The error for a manifest that mentions an API group of bowline, but is no valid YAML or JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// Returns the objects of a manifest, and each item of a list as an object. Empty if the manifest does not
-/// mention an API group of bowline.
+/// Returns the objects of a manifest; for a list, its items. Returns none if the manifest does not mention an API
+/// group of bowline.
 pub fn objects(bytes: &[u8]) -> Result<Vec<Value>, Unreadable> {
     match names_us(bytes) {
         true => values(bytes),
@@ -26,7 +25,8 @@ pub fn objects(bytes: &[u8]) -> Result<Vec<Value>, Unreadable> {
     }
 }
 
-/// Returns the objects of a manifest, even if it does not mention an API group of bowline.
+/// Returns the objects of a manifest; for a list, its items. Parses the manifest even if it does not mention an API
+/// group of bowline.
 pub(super) fn values(bytes: &[u8]) -> Result<Vec<Value>, Unreadable> {
     let text = std::str::from_utf8(bytes).map_err(|_| Unreadable)?;
     let documents = bounded_yaml::documents("", text).map_err(|_| Unreadable)?;
@@ -42,9 +42,8 @@ pub fn is_a(kind: &str, object: &Value) -> bool {
     group == Some(labels::OPENCHOREO_GROUP) && object["kind"] == kind
 }
 
-/// Returns whether two contents of a file mean the same to bowline: the same objects with equal specs and
-/// marks, the same patches of ReleasePins, the same hidden ReleasePins. None stands for a file that does not
-/// exist.
+/// Returns whether two contents of a file mean the same to bowline: equal specs and marks of the same objects, and
+/// the same patches and hidden ReleasePins. A content is None if the file does not exist.
 pub fn mean_the_same(path: &str, one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
     if one == other {
         return true;
@@ -58,7 +57,7 @@ pub fn mean_the_same(path: &str, one: Option<&[u8]>, other: Option<&[u8]>) -> bo
 
 fn meaning(path: &str, bytes: &[u8]) -> Result<BTreeSet<String>, Unreadable> {
     if !is_manifest(path) {
-        // Any change of a template with ReleasePins can have a meaning, so its whole text is compared.
+        // Any change of a template that contains ReleasePins may matter, so its whole text is compared.
         let hides = files::is_template(path) && hidden::problem_of_template("", bytes).is_some();
         let text = hides.then(|| String::from_utf8_lossy(bytes).into_owned());
         return Ok(text.into_iter().collect());
@@ -81,7 +80,8 @@ fn meaning(path: &str, bytes: &[u8]) -> Result<BTreeSet<String>, Unreadable> {
     Ok(found)
 }
 
-/// Returns the meaning of an object as text; None for an object of another tool without hidden ReleasePins.
+/// Returns the meaning of an object as text, to compare it. None for an object of another tool that hides no
+/// ReleasePins.
 fn of_object(object: &Value) -> Option<String> {
     let version = object["apiVersion"].as_str().unwrap_or_default();
     if !is_of_us(version) {
@@ -89,7 +89,7 @@ fn of_object(object: &Value) -> Option<String> {
         return hides.then(|| object.to_string());
     }
     let spec = match is_a("ReleasePin", object) {
-        // The parsed spec is the same for all notations of a time.
+        // Parse the spec, because a file can write the same time in several forms.
         true => ReleasePinSpec::deserialize(&object["spec"])
             .and_then(serde_json::to_value)
             .unwrap_or_else(|_| object["spec"].clone()),

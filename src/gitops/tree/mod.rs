@@ -1,14 +1,13 @@
-//! Serves a git work tree as a Kubernetes API: the objects of bowline's kinds come from its files, and writes
-//! go to its files.
+//! A git work tree as a Kubernetes API: requests read objects of bowline's kinds from its files, and write to its
+//! files.
 //!
-//! The store is only a cache and can be deleted. bowline fills it from the files when it opens the work tree,
-//! and updates it when files change. For an unchanged file, bowline reads only the stat; a changed file is
-//! parsed, and only its changed objects are stored. The history (creation times, revisions of ReleasePins,
-//! authors, reasons) comes from git's log, which is read once; later only new commits are read. The history
-//! is served as AuditEntries, so history, diff and audit work as on a cluster.
+//! The API reads from a store, which is only a cache and can be deleted. bowline fills the store when it opens the
+//! work tree, and updates it when files change. It parses only files whose stat has changed. The history (creation
+//! times, revisions of ReleasePins, authors, reasons) comes from git's log, of which bowline later reads only new
+//! commits. AuditEntries contain this history, so history, diff and audit work as on a cluster.
 //!
-//! A write edits only the changed parts of the file with the object ([`bounded_yaml::edit`]). This module
-//! computes the new bytes; the callers make the commits.
+//! A write edits only the changed parts of the object's file ([`bounded_yaml::edit`]). This module computes the new
+//! bytes; its callers make the commits.
 
 mod between;
 mod births;
@@ -70,78 +69,78 @@ pub use trailers::Trailers;
 /// The directory of a work tree, and the options for reading it.
 #[derive(Clone, Debug)]
 pub struct TreeOptions {
-    /// The directory that the user named.
+    /// The directory that the user named: the work tree or a directory in it.
     pub directory: PathBuf,
-    /// The directory of the cache; None for a cache that is deleted when this process ends.
+    /// The directory of the cache. If it is None, the cache is temporary and is deleted when this process ends.
     pub cache: Option<PathBuf>,
-    /// The namespace of objects that name none; None takes the namespace of the other objects.
+    /// The namespace of objects whose file names none. If it is None, bowline takes the namespace of the other
+    /// objects.
     pub namespace: Option<String>,
-    /// The cluster from which bowline reads the status of ReleasePins; None for no cluster. Each cluster has
-    /// its own cache.
+    /// The cluster from which bowline reads the status of ReleasePins; None if the user named no cluster. Each
+    /// cluster has its own cache.
     pub beside: Option<String>,
-    /// The user name; None for the author of commits in git's configuration.
+    /// The name of the user; None takes the author of commits from git's configuration.
     pub user: Option<String>,
-    /// The user name if git does not know an author.
+    /// The name of the user if git's configuration has no author.
     pub account: String,
-    /// The environment variables for git.
+    /// The environment variables for git commands.
     pub variables: BTreeMap<OsString, OsString>,
-    /// The layout in the user's own configuration: the paths of files for new objects.
+    /// The layout from the user's own configuration: in which files new objects are stored.
     pub layout: Layout,
 }
 
-/// The reason why bowline cannot serve a work tree.
+/// The reason why bowline cannot read a work tree.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     /// A git command failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The store of the cache could not be opened.
+    /// The store with the cached objects could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A directory cannot be read.
+    /// A directory of the work tree cannot be read.
     #[error("{} cannot be opened: {error}", directory.display())]
     Files {
         directory: PathBuf,
         error: std::io::Error,
     },
-    /// The cache could not be created.
+    /// The file of the cache could not be created.
     #[error("{}: {error}", file.display())]
     Cache {
         file: PathBuf,
         error: std::io::Error,
     },
-    /// The store failed. Contains the message.
+    /// The store with the cached objects failed. Contains the message.
     #[error("cannot serve the files of the repository: {0}")]
     Store(String),
-    /// The layout file cannot be read.
+    /// The layout file of the repository cannot be read or parsed.
     #[error("{}: {why}", file.display())]
     Layout {
         file: PathBuf,
-        /// The error in the layout file, as text.
+        /// The error in the layout file, as text for the user.
         why: String,
     },
 }
 
-/// A problem with a file: content that bowline cannot serve, or content with which another tool changes
-/// objects.
+/// A problem with a file: bowline cannot read some of its content, or another tool changes objects because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub path: String,
-    /// The problem with its place, as text for the user.
+    /// The description of the problem with the file and line, as text for the user.
     pub what: String,
 }
 
-/// The place of an object in the files.
+/// The place of an object in the files of a work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The path of the file, relative to the root of the work tree.
+    /// The path of the object's file, relative to the root of the work tree.
     pub path: String,
-    /// The index of the document in the file, from 0.
+    /// The index in the file of the document that contains the object, from 0.
     pub document: usize,
-    /// The place in nested lists: the index in each `items` field, the outermost list first. Empty if the
-    /// object is not in a list.
+    /// The position of the object in nested lists: its index in each `items` field, beginning with the outermost
+    /// list. Empty if the object is in no list.
     pub items: Vec<usize>,
-    /// The line on which the object begins, from 1.
+    /// The line of the file on which the object begins, from 1.
     pub line: usize,
 }
 
@@ -157,27 +156,27 @@ impl Place {
 }
 
 impl std::fmt::Display for Place {
-    /// Writes `path:line`. The path is cleaned to one line.
+    /// Writes the place as `path:line`. Control characters in the path are replaced, so the text is one line.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", text::line(&self.path), self.line)
     }
 }
 
-/// A work tree that bowline serves as an API.
+/// A work tree whose objects bowline makes available as a Kubernetes API.
 pub struct Tree {
     work: WorkTree,
     layout: Layout,
-    /// The namespace of objects that name none; None if the user did not give one.
+    /// The namespace that the user gave for objects whose file names none; None if the user gave none.
     given: Option<String>,
     kept: PathBuf,
     index: Mutex<Arc<Index>>,
-    /// The status of ReleasePins in a cluster, by namespace and name; None until the cluster has answered.
+    /// The statuses of ReleasePins in a cluster, by namespace and name. None if no cluster has answered yet.
     statuses: Mutex<Option<BTreeMap<(String, String), Value>>>,
-    /// Locked during a pass over the files, so that only one task does this at a time.
+    /// A lock that is held while the files are read or written, so that only one task does this at a time.
     syncing: tokio::sync::Mutex<()>,
-    /// The task that saves the index.
+    /// The task that saves the index in a file; None if no index was saved yet.
     keeping: Mutex<Option<JoinHandle<()>>>,
-    /// The temporary directory of a cache for this process only. Dropping the tree deletes it.
+    /// The directory of a temporary cache; None for a permanent cache. Dropping this value deletes the directory.
     _own: Option<tempfile::TempDir>,
 }
 
@@ -186,17 +185,17 @@ impl Tree {
         &self.work
     }
 
-    /// Returns the namespace of objects that name none.
+    /// Returns the default namespace: that of objects whose file names none.
     pub fn namespace(&self) -> String {
         let namespace = self.index().namespace.clone();
-        // In a repository without a commit, the first pass finds no files and so no namespace.
+        // In a repository without a commit, no file tells the namespace.
         match namespace.is_empty() {
             true => "default".to_owned(),
             false => namespace,
         }
     }
 
-    /// Returns the place of an object; None if no file contains it.
+    /// Returns the place of an object in the files; None if no file contains the object.
     pub fn place(&self, resource: &str, namespace: &str, name: &str) -> Option<Place> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -212,7 +211,7 @@ impl Tree {
         })
     }
 
-    /// Returns the places of all objects of a resource, by namespace and name.
+    /// Returns the places of all objects of a resource, by namespace and name of the object.
     pub fn places(&self, resource: &str) -> BTreeMap<(String, String), Place> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -233,8 +232,8 @@ impl Tree {
         found
     }
 
-    /// Returns whether neither the files nor the log contain objects of bowline. Returns false while releases
-    /// and log are not read yet.
+    /// Returns whether neither the files nor git's log contain objects of bowline. Returns false as long as they are
+    /// not completely read.
     pub fn is_plain(&self) -> bool {
         let index = self.index();
         let is_plain = |known: &index::Known| {
@@ -243,7 +242,7 @@ impl Tree {
         index.whole && index.pins.is_empty() && index.files.values().all(is_plain)
     }
 
-    /// Returns the files that contain ReleasePins.
+    /// Returns the paths of the files that contain ReleasePins.
     pub fn files_of_pins(&self) -> BTreeSet<String> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -253,8 +252,8 @@ impl Tree {
         files.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Returns the kustomization in the directory of a new file, if the kustomization lists its resource
-    /// files one by one, so that the user must add the new file.
+    /// Returns the kustomization in the directory of a new file if it lists its resource files one by one. Then the
+    /// user must add the new file to it. Otherwise returns None.
     pub fn kustomization_beside(&self, path: &str) -> Option<String> {
         let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
         let index = self.index();
@@ -267,21 +266,20 @@ impl Tree {
         found.filter(|_| !known).map(|(file, _)| file.clone())
     }
 
-    /// Returns the files that kustomizations name as resources.
+    /// Returns the paths of the files that kustomizations name as resources.
     pub fn named_by_kustomizations(&self) -> BTreeSet<String> {
         let index = self.index();
         let (_, resources) = kustomize::named(&index.files);
         resources.into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns whether some file may contain ReleasePins whose names bowline does not know: a template, a
-    /// submodule or a link.
+    /// Returns whether a file may contain ReleasePins whose names are unknown: a template, a submodule or a link.
     pub fn may_hide_pins(&self) -> bool {
         self.index().files.values().any(|known| known.may_hide_pins)
     }
 
-    /// Returns the reason why bowline does not know the ReleasePin of a component in an environment; None if
-    /// all files that may contain it are read.
+    /// Returns the reason why bowline does not know the ReleasePin of a component in an environment. None if bowline
+    /// has read all files that may contain it.
     pub fn why_unknown(
         &self,
         namespace: &str,
@@ -308,7 +306,7 @@ impl Tree {
         })
     }
 
-    /// Returns those problems with files on disk that may hide ReleasePins, for a warning.
+    /// Returns the problems with files on disk that may hide ReleasePins, to warn the user.
     pub fn unread(&self) -> Vec<Problem> {
         let index = self.index();
         let is_left_out = |path: &str| {
@@ -320,7 +318,7 @@ impl Tree {
         problems
     }
 
-    /// Returns the names of the releases in files that a sparse checkout leaves out.
+    /// Returns the names of the releases in files that git has not checked out (sparse checkout).
     pub fn left_out_releases(&self) -> BTreeSet<String> {
         let index = self.index();
         let files = index.files.values();
@@ -329,7 +327,7 @@ impl Tree {
             .collect()
     }
 
-    /// Returns the namespaces of the objects.
+    /// Returns the namespaces of all objects in the files.
     pub fn namespaces(&self) -> BTreeSet<String> {
         let index = self.index();
         let objects = index.files.values().flat_map(|known| &known.objects);
@@ -338,14 +336,13 @@ impl Tree {
             .collect()
     }
 
-    /// Returns the ReleasePins that bowline cannot serve: their files are not checked out or cannot be
-    /// parsed.
+    /// Returns the ReleasePins that bowline cannot read, because their files are not checked out or cannot be parsed.
     pub fn left_out_pins(&self) -> Vec<LeftOutPin> {
         let pins = self.left_out_files().into_iter();
         pins.map(|(_, pin)| pin).collect()
     }
 
-    /// Lists the same ReleasePins, each with the path of its file.
+    /// Returns the ReleasePins that bowline cannot read, each with the path of its file.
     fn left_out_files(&self) -> Vec<(String, LeftOutPin)> {
         let index = self.index();
         let (patches, _) = kustomize::named(&index.files);
@@ -363,8 +360,8 @@ impl Tree {
         found
     }
 
-    /// Returns all problems with the files: content that bowline cannot serve, and content with which other
-    /// tools, such as kustomize, change objects.
+    /// Returns all problems with the files: content that bowline cannot read, and content because of which tools such
+    /// as kustomize change objects.
     pub fn problems(&self) -> Vec<Problem> {
         let index = self.index();
         let mut found: Vec<Problem> = Vec::new();
@@ -430,8 +427,8 @@ impl Tree {
         found
     }
 
-    /// Returns the ReleasePins that name a release without a file. Another tool may replace the release name
-    /// later.
+    /// Returns a problem for each ReleasePin that names a release without a file. It is only a warning, because
+    /// another tool may replace the release name later.
     pub fn dangling(&self) -> Vec<Problem> {
         let releases = self.places(identity::RELEASES);
         let left_out = self.left_out_releases();
@@ -465,14 +462,14 @@ impl Tree {
         found
     }
 
-    /// Returns whether a file mentions an API group of bowline although bowline does not read it because of
+    /// Returns whether a file mentions an API group of bowline, although bowline does not read the file because of
     /// its name.
     fn is_unread_manifest(&self, path: &str) -> bool {
         let file = self.work.inside(path).ok().filter(|file| file.is_file());
         file.is_some_and(|file| read::names_us_in(&file))
     }
 
-    /// Returns whether the store contains all objects of the files and all entries of the log.
+    /// Returns whether the store contains all objects of the files and all audit entries of git's log.
     pub fn is_whole(&self) -> bool {
         self.locked().whole
     }
@@ -490,8 +487,8 @@ impl Tree {
     }
 }
 
-/// Returns whether a path is in a directory. Both are relative to the root of the work tree; the root itself
-/// is empty.
+/// Returns whether a path is in a directory. Both paths are relative to the root of the work tree. An empty directory
+/// stands for the root.
 fn is_in(directory: &str, path: &str) -> bool {
     let rest = path.strip_prefix(directory);
     directory.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -505,20 +502,21 @@ impl Index {
         }
     }
 
-    /// Returns the identity of an object: resource, namespace and name.
+    /// Returns the resource, the namespace and the name of an object.
     fn identity<'i>(&'i self, held: &'i index::Held) -> (&'i str, &'i str, &'i str) {
         (&held.resource, self.namespace_of(held), &held.name)
     }
 }
 
-/// Opens a work tree and serves its files. Releases and entries of the log are read when a request needs
-/// them, or by [`Tree::whole`].
+/// Opens a work tree as a Kubernetes API. To start fast, it reads releases and git's log only when a request needs
+/// them or [`Tree::whole`] is called.
 pub async fn open(options: TreeOptions) -> Result<(Embedded, Arc<Tree>), TreeError> {
     let opened = tokio::task::spawn_blocking(move || prepare(options)).await;
     let (user, store, tree) = opened.map_err(|error| TreeError::Store(error.to_string()))??;
     let tree = Arc::new(tree);
     let is_new = !store.exists();
-    // git lists the files while the store is opened; the files are read while the store is set up.
+    // To save time, two things run at the same time: git lists the files while the store is opened, and the files are
+    // read while the store is set up.
     let asking = tokio::task::spawn_blocking({
         let tree = tree.clone();
         move || tree.scan(tree.index())
@@ -529,8 +527,8 @@ pub async fn open(options: TreeOptions) -> Result<(Embedded, Arc<Tree>), TreeErr
     let newest = embedded.store().newest().await;
     let newest = newest.map_err(Failure::from)?;
     if !is_new && (opening.is_outdated() || tree.index().revision != newest) {
-        // The index may not match the store: the CRDs changed, or a process stopped between the write of the
-        // store and the write of the index.
+        // The index may not match the store: the CRDs may have changed, or a process may have stopped after it wrote
+        // the store and before it wrote the index. So the index is not trusted.
         let mut index = tree.locked();
         *index = Arc::new(Index::unsure(&index.namespace));
     }
@@ -547,8 +545,7 @@ pub async fn open(options: TreeOptions) -> Result<(Embedded, Arc<Tree>), TreeErr
 fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
     let work = WorkTree::open(&options.directory, &options.variables)?;
     let layout = Layout::read(work.scope(), options.layout)?;
-    // The default user is the author of commits. So a hold names the same person as the commit that places
-    // it.
+    // By default, the user is the author of commits. So a hold and the commit that places it name the same person.
     let user = options.user.or_else(|| work.author());
     let user = user.unwrap_or(options.account);
     let (folder, own) = match &options.cache {

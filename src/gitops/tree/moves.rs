@@ -1,4 +1,4 @@
-//! Finds the changes of ReleasePins from the states of their files in git's log.
+//! Finds the changes of ReleasePins by comparing the states of their files in git's log.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,52 +13,53 @@ use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::git::log::{Changed, Commit};
 use crate::git::{BlobLimits, GitError};
 
-/// A change of a ReleasePin in a commit.
+/// A change of a ReleasePin by a commit on the branch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub namespace: String,
     pub name: String,
-    /// The spec on the branch before the change; None if the ReleasePin did not exist.
+    /// The spec of the ReleasePin on the branch before the change; None if the ReleasePin did not exist.
     pub before: Option<ReleasePinSpec>,
-    /// The spec before an earlier commit removed the ReleasePin; None if no commit removed it.
+    /// For a ReleasePin that was removed and is created again: its spec before the removal. Otherwise None.
     pub earlier: Option<ReleasePinSpec>,
-    /// The spec in the parent of the commit. If the commit was merged, this can differ from `before`.
+    /// The spec in the parent of the commit that made the change; None if the ReleasePin did not exist there. In a
+    /// merged commit, it may differ from `before`.
     pub found: Option<ReleasePinSpec>,
-    /// The spec after the change.
+    /// The spec of the ReleasePin after the change.
     pub after: ReleasePinSpec,
     /// The time when the change came to the branch.
     pub at: Timestamp,
-    /// The commit with the author and the reason. One commit may change many ReleasePins.
+    /// The commit that has the author and the reason of the change. One commit may change many ReleasePins.
     pub commit: Arc<Commit>,
 }
 
 impl Change {
-    /// Returns the effective release of a spec at the time when the author wrote the commit. At the time of a
-    /// later merge, a hold may have expired.
+    /// Returns the effective release of a spec at the time when the author wrote the commit. This time is used
+    /// because a hold may have expired before a later merge.
     pub fn counted<'s>(&self, spec: &'s ReleasePinSpec) -> &'s str {
         spec.effective_release(self.commit.written)
     }
 }
 
-/// The removal of a ReleasePin in a commit.
+/// The removal of a ReleasePin by a commit on the branch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Removal {
     pub name: String,
-    /// The spec before the removal.
+    /// The spec of the ReleasePin before the removal.
     pub before: ReleasePinSpec,
-    /// The commit with the author and the reason.
+    /// The commit that has the author and the reason of the removal.
     pub commit: Arc<Commit>,
 }
 
-/// A ReleasePin in a file: namespace (empty if the file names none), name and spec.
+/// A ReleasePin in a file: its namespace (empty if the file names none), its name and its spec.
 pub(super) type Pin = (String, String, ReleasePinSpec);
 
-/// Reads blobs by id. Passes each one to the caller with its index; None if this clone does not have the blob
-/// or it is too large.
+/// A function that reads blobs by id. It passes each blob to its caller with the index of the id. The blob is None if
+/// this clone does not have it or it is too large.
 pub(super) type Blobs<'b> =
     &'b mut dyn FnMut(&[String], &mut dyn FnMut(usize, Option<Vec<u8>>)) -> Result<(), GitError>;
 
-/// Returns the limits for reading blobs of manifests. They are the same as for files of the work tree.
+/// Returns the limits for reading blobs of manifests. They are the same as for files on disk.
 pub fn blob_limits() -> BlobLimits<'static> {
     BlobLimits {
         bytes: bounded_yaml::Limits::default().bytes,
@@ -66,23 +67,24 @@ pub fn blob_limits() -> BlobLimits<'static> {
     }
 }
 
-/// The state of all ReleasePins after a commit.
+/// The state of all ReleasePins on the branch after a commit.
 #[derive(Default)]
 pub(super) struct Standing {
-    /// The specs, by namespace and name.
+    /// The spec of each ReleasePin, by namespace and name.
     pub(super) specs: BTreeMap<String, ReleasePinSpec>,
-    /// For each file, the ReleasePins in it.
+    /// For each file, the keys of the ReleasePins in it.
     pub(super) held: HashMap<String, BTreeSet<String>>,
-    /// The last specs of removed ReleasePins, by namespace and name.
+    /// The last spec of each removed ReleasePin, by namespace and name.
     pub(super) gone: BTreeMap<String, ReleasePinSpec>,
-    /// The removals, oldest first.
+    /// The removals of ReleasePins, oldest first.
     pub(super) removals: Vec<Removal>,
 }
 
-/// A state of a file in the log: the index of the commit, and its change of the file.
+/// A state of a file in git's log: the index of a commit, and the change of the file by that commit.
 pub(super) type State<'c> = (usize, &'c Changed);
 
-/// Follows files back through renames. Returns their states, oldest first, and all paths that they had.
+/// Follows files back through renames. Returns the states of these files in git's log, oldest first, and all paths
+/// that the files had.
 pub(super) fn back<'c>(
     commits: &'c [Told],
     paths: &'c HashSet<String>,
@@ -104,7 +106,8 @@ pub(super) fn back<'c>(
     (states, paths)
 }
 
-/// Returns the changes of the ReleasePins in files. `known` has blobs that are already parsed.
+/// Returns the changes of the ReleasePins in files. `known` contains the ReleasePins of blobs that are already
+/// parsed.
 pub(super) fn changes(
     blobs: Blobs<'_>,
     commits: &[Told],
@@ -127,7 +130,7 @@ pub(super) fn changes(
         let pins = text.and_then(|text| read_pins(&text));
         read.extend(id.map(|id| (id, pins)));
     })?;
-    // A state that cannot be parsed is skipped, so its ReleasePins keep their previous specs.
+    // If a state of a file cannot be parsed, it is skipped, so its ReleasePins keep their previous specs.
     let pins_of = |blob: &str| match known.get(blob) {
         Some(pins) => Some(*pins),
         None => read.get(blob)?.as_deref(),
@@ -211,8 +214,8 @@ pub(super) fn changes(
     Ok(found)
 }
 
-/// Returns the change of a file in the merged commit; None if the commit on the branch itself made the
-/// change.
+/// Returns the change of a file in the merged commit that made it. None if the commit on the branch made the change
+/// itself.
 fn on_its_side<'t>(told: &'t Told, file: &Changed) -> Option<&'t Changed> {
     let teller = told.teller(file);
     if Arc::ptr_eq(teller, &told.commit) {
@@ -222,7 +225,7 @@ fn on_its_side<'t>(told: &'t Told, file: &Changed) -> Option<&'t Changed> {
     files.find(|own| own.path == file.path)
 }
 
-/// Parses the ReleasePins of a file; None if the file cannot be parsed.
+/// Parses the ReleasePins of a file. None if the file cannot be parsed.
 pub(super) fn read_pins(bytes: &[u8]) -> Option<Vec<Pin>> {
     if memchr::memmem::find(bytes, b"ReleasePin").is_none() {
         return Some(Vec::new());

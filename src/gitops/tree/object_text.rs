@@ -1,4 +1,4 @@
-//! Reads and edits an object in the text of a file, where it is a document or an item of a list.
+//! Reads and edits an object in the text of a file. The object is a document of the file or an item of a list.
 
 use bounded_yaml::edit::EditError;
 use serde_json::Value;
@@ -13,7 +13,7 @@ fn no_document(place: &Place) -> EditError {
     }
 }
 
-/// Parses the document that contains an object.
+/// Parses the document of a file that contains the object at `place`.
 fn document(place: &Place, text: &str) -> Result<Value, EditError> {
     let documents = bounded_yaml::documents(&place.path, text)?;
     let found = documents.into_iter().nth(place.document);
@@ -21,7 +21,8 @@ fn document(place: &Place, text: &str) -> Result<Value, EditError> {
     found.ok_or_else(|| no_document(place))
 }
 
-/// Parses the object at a place. Adds the apiVersion and the kind that a typed list leaves out.
+/// Parses the object at a place in the text of a file. In a typed list, the items have no apiVersion and kind, so the
+/// function adds these two fields.
 pub(super) fn object_at(place: &Place, text: &str) -> Result<Value, EditError> {
     let objects = lists::objects(document(place, text)?).into_iter();
     let mut objects = objects.filter(|item| item.at == place.items);
@@ -29,13 +30,13 @@ pub(super) fn object_at(place: &Place, text: &str) -> Result<Value, EditError> {
     found.ok_or_else(|| no_document(place))
 }
 
-/// Returns the text with new content for an object.
+/// Returns the text of a file in which the object at `place` has the new content `wanted`.
 pub(super) fn with_object(place: &Place, text: &str, wanted: &Value) -> Result<String, EditError> {
     let mut document = document(place, text)?;
     let own = document.pointer_mut(&lists::pointer(&place.items));
     let own = own.ok_or_else(|| no_document(place))?;
     let mut wanted = wanted.clone();
-    // In a typed list, the items leave out the apiVersion and the kind.
+    // The items of a typed list have no apiVersion and kind, so these fields are not written.
     for field in ["apiVersion", "kind"] {
         if own.get(field).is_none()
             && let Some(wanted) = wanted.as_object_mut()
@@ -47,7 +48,8 @@ pub(super) fn with_object(place: &Place, text: &str, wanted: &Value) -> Result<S
     bounded_yaml::edit::edit(&place.path, text, place.document, &document)
 }
 
-/// Returns the text without an object; None if the text becomes empty. A list without objects is removed too.
+/// Returns the text of a file without the object at `place`. A list that becomes empty is removed too. None if the
+/// whole text becomes empty.
 pub(super) fn without_object(place: &Place, text: &str) -> Result<Option<String>, EditError> {
     let mut document = document(place, text)?;
     let mut at = place.items.as_slice();
@@ -67,8 +69,8 @@ pub(super) fn without_object(place: &Place, text: &str) -> Result<Option<String>
     bounded_yaml::edit::remove(&place.path, text, place.document)
 }
 
-/// Returns the text with an additional object: in the list if the text is one list, otherwise as a new
-/// document. None if the text is a JSON file with one object, because some tools read only the first one.
+/// Returns the text of a file with one more object. If the text is one list, the object becomes an item of it,
+/// otherwise a new document. None for a JSON file with one object, because some tools read only the first one.
 pub(super) fn with_another(
     path: &str,
     text: &str,
@@ -95,7 +97,8 @@ pub(super) fn with_another(
     }
 }
 
-/// Returns whether a text already contains an object, even if bowline does not serve it.
+/// Returns whether the text of a file already contains an object with this kind and name, even if bowline does not
+/// read it from there.
 pub(super) fn holds(path: &str, text: &str, document: &Value) -> Result<bool, EditError> {
     let known = bounded_yaml::documents(path, text)?;
     let known = known

@@ -1,7 +1,7 @@
 //! Chooses the files of new objects: by the layout, or else next to similar objects.
 //!
-//! The layout is in `.bowline.toml` in the directory that the user named, so that all users of the repository
-//! have the same layout. It can also be in the user's own configuration:
+//! The layout is in `.bowline.toml` in the directory that the user named, so that all users of the repository have
+//! the same layout. It can also be in the user's own configuration:
 //!
 //! ```toml
 //! [layout]
@@ -19,11 +19,11 @@ use serde_json::Value;
 use super::index::Index;
 use super::{TreeError, files, identity, kustomize};
 
-/// The file in a repository that contains the layout.
+/// The name of the file in a repository that contains the layout.
 const FILE: &str = ".bowline.toml";
 
-/// For each kind, the path of the file for a new object, with `{name}`, `{namespace}`, `{component}` and
-/// `{environment}`.
+/// For each kind, the path of the file for a new object. The path may contain `{name}`, `{namespace}`, `{component}`
+/// and `{environment}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Layout(pub BTreeMap<String, String>);
@@ -36,7 +36,7 @@ struct Written {
 }
 
 impl Layout {
-    /// Reads the layout of a repository. The user's own layout has priority.
+    /// Reads the layout of a repository. For a kind that is in both, the user's own layout has priority.
     pub(super) fn read(directory: &Path, of_user: Layout) -> Result<Self, TreeError> {
         let file = directory.join(FILE);
         let wrong = |why: String| TreeError::Layout {
@@ -80,7 +80,7 @@ impl Layout {
 /// The placeholders in a path of the layout.
 const SLOTS: [&str; 4] = ["{name}", "{namespace}", "{component}", "{environment}"];
 
-/// Returns the first text in braces that is no placeholder, or an unpaired brace; None if the path is valid.
+/// Returns the first text in braces that is no placeholder, or an unpaired brace. None if the path is valid.
 fn unknown_slot(path: &str) -> Option<String> {
     let mut rest = path.to_owned();
     for slot in SLOTS {
@@ -92,7 +92,7 @@ fn unknown_slot(path: &str) -> Option<String> {
     tail.get(..end).map(str::to_owned)
 }
 
-/// The values of an object that replace placeholders in a path.
+/// The values of a new object that replace the placeholders in a path.
 struct Words<'o> {
     name: &'o str,
     namespace: &'o str,
@@ -119,7 +119,7 @@ impl<'o> Words<'o> {
     }
 }
 
-/// A field of an object would be part of the path of its file, but is no valid file name.
+/// The error for a field of a new object that is no valid file name, although the layout puts it into the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its {what} is {word:?}, which cannot be part of a file's path")]
 pub struct BadWord {
@@ -128,7 +128,7 @@ pub struct BadWord {
 }
 
 impl Words<'_> {
-    /// Refuses values that would lead to another directory.
+    /// Returns an error for a value that would lead to another directory.
     fn check(&self) -> Result<(), BadWord> {
         for (what, word) in self.all() {
             let leads = matches!(word, "." | "..") || word.eq_ignore_ascii_case(".git");
@@ -169,7 +169,7 @@ pub(super) fn choose(
 /// The longest file name that file systems accept, in bytes.
 const LONGEST: usize = 255;
 
-/// Shortens a file name that is too long, and adds a hash so that it stays unique.
+/// Shortens the file name in a path if it is too long. Adds a hash, so that the name stays unique.
 fn bounded(path: String) -> String {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     if name.len() <= LONGEST {
@@ -225,8 +225,8 @@ fn wanted(
     }))
 }
 
-/// Finds a similar object, and returns the path of its file with the values of that object replaced by those
-/// of the new object. None if there is no similar object.
+/// Chooses the file of a new object by the most similar object. In that object's path, replaces the values of that
+/// object by those of the new object. None if there is no similar object.
 fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
     let (patches, _) = kustomize::named(&index.files);
     let mut best: Option<(u8, usize, String)> = None;
@@ -239,7 +239,8 @@ fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
             .iter()
             .filter(|held| held.resource == resource)
         {
-            // The names of ReleasePins and releases begin with the name of their component.
+            // The names of ReleasePins and releases begin with the name of their component, so the name tells the
+            // component.
             let rest = held.name.strip_prefix(words.component);
             let same_component = rest.is_some_and(|rest| rest.starts_with('-'));
             let environment = format!("-{}", words.environment);
@@ -257,8 +258,8 @@ fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
                 }),
                 (false, false) => swap(path, &held.name, words.name),
             };
-            // The new object goes into the same file if the file has several objects, or if its path contains
-            // no value of the similar object.
+            // The new object goes into the same file in two cases: the file already has several objects, or its path
+            // contains no value of the similar object.
             let found = match known.objects.len() > 1 {
                 true => path.clone(),
                 false => other.unwrap_or_else(|| path.clone()),
@@ -279,7 +280,7 @@ fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
     best.map(|(_, _, path)| path)
 }
 
-/// Replaces a whole word in a path; None if the path does not contain the word.
+/// Replaces a whole word in a path by another word. None if the path does not contain the word.
 fn swap(path: &str, word: &str, by: &str) -> Option<String> {
     if word.is_empty() || by.is_empty() {
         return None;

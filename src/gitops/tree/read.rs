@@ -1,8 +1,8 @@
 //! Reads a file and parses its objects.
 //!
-//! A document or a list item of one of bowline's kinds is an object, in any file. Patches of kustomize look
-//! like objects but are none; templates of a Helm chart are no YAML until they are rendered. If a file names
-//! bowline's kinds in content that bowline cannot serve, this is a problem ([`super::hidden`]).
+//! Each document or list item of one of bowline's kinds is an object. Patches of kustomize look like objects but are
+//! none; templates of a Helm chart are no YAML until they are rendered. If a file names bowline's kinds in content
+//! that bowline cannot read as objects, this is a problem ([`super::hidden`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -28,63 +28,63 @@ use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::{labels, lists, names};
 use crate::git::Blob;
 
-/// An object of a file with all values except the metadata from git.
+/// An object of a file. It lacks only the metadata that comes from git.
 pub(super) struct Loaded {
     pub(super) held: Held,
     pub(super) object: Value,
 }
 
-/// A file that was read.
+/// A file that was read, with its objects.
 pub(super) struct Read {
     pub(super) path: String,
     pub(super) known: Known,
     pub(super) objects: Vec<Loaded>,
-    /// The blob id of the content, and its ReleasePins. None if the file also contains something else.
+    /// The blob id of the file's content, and the ReleasePins in the file. None if the file also contains other
+    /// things.
     pub(super) pins: Option<(String, Vec<Pin>)>,
 }
 
-/// The result for a file that may have changed.
+/// The result of reading a file that may have changed.
 pub(super) enum ReadResult {
     At(Box<Read>),
-    /// The file is not checked out or cannot be read, and the index already has this result.
+    /// The file is not checked out or cannot be read, and the index already says so.
     Same,
-    /// The file contains a new release. A later pass reads it.
+    /// The file contains a new release, which is not urgent. A later pass reads the file.
     PutOff,
     /// The file no longer exists.
     Gone,
 }
 
-/// The values that the reading of files needs.
+/// The inputs for reading the files of a work tree.
 pub(super) struct Reader<'a> {
-    /// The directory that contains all paths.
+    /// The opened directory to which all paths are relative.
     pub(super) folder: &'a Folder,
-    /// The files that a sparse checkout leaves out.
+    /// The files that git has not checked out because of a sparse checkout, by path.
     pub(super) left_out: &'a BTreeMap<String, LeftOut>,
     pub(super) charts: &'a Charts,
     /// The paths of the files to read, sorted.
     pub(super) paths: &'a [String],
-    /// Those of the paths that are submodules.
+    /// The paths among `paths` that are submodules.
     pub(super) submodules: &'a BTreeSet<String>,
-    /// The root of the work tree; `scope` is the directory in it that the user named.
+    /// The root of the work tree. In contrast, `scope` is the directory in it that the user named.
     pub(super) root: &'a Path,
     pub(super) scope: &'a Path,
     pub(super) catalog: &'a Catalog,
     pub(super) now: jiff::Timestamp,
-    /// How much to read.
+    /// How much of the files a pass reads.
     pub(super) extent: Extent,
 }
 
-/// How much of the files and the log a pass reads.
+/// How much of the files and of git's log a pass reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Only what the matrix needs. Leaves out new releases and entries of the log, because there are many of
-    /// them.
+    /// Only the data for the matrix. There are many new releases and audit entries, so they are left out.
     Pressing,
     Whole,
 }
 
 impl Reader<'_> {
-    /// Reads a file that is new or has changed.
+    /// Reads a file that is new or has changed. `known` is its state in the index; None for a new file.
     pub(super) fn read(&self, path: &str, known: Option<&Known>) -> ReadResult {
         let template = self.charts.is_template(path);
         let known = known.filter(|known| known.template == template);
@@ -104,8 +104,8 @@ impl Reader<'_> {
                 };
             }
             Err(error) => {
-                // With an empty stat, the next pass reads the file again. The real stat may be the same after
-                // the error is repaired.
+                // After the error is repaired, the file may have the same stat. So the index keeps an empty stat,
+                // which makes the next pass read the file again.
                 let problem = format!("{path}: it cannot be read ({error}); make it readable");
                 return unread(path, known, template, Stat::default(), Some(problem), b"");
             }
@@ -156,7 +156,7 @@ impl Reader<'_> {
         ReadResult::At(Box::new(read))
     }
 
-    /// Returns the problem with a link or a submodule, which bowline does not follow. None if the path is
+    /// Returns the problem with a link or a submodule, because bowline does not follow these. None if the path is
     /// neither, or if bowline reads the target of the link anyway.
     pub(super) fn unfollowed(&self, path: &str) -> Option<String> {
         if self.submodules.contains(path) {
@@ -166,7 +166,7 @@ impl Reader<'_> {
         }
         let link = self.root.join(path);
         if !link.is_symlink() {
-            // git lists a file here, but on disk there is a directory, a pipe or a device.
+            // git lists a file with this path, but on disk it is a directory, a pipe or a device.
             let found = link.symlink_metadata().ok()?;
             return (!found.is_file())
                 .then(|| format!("{path}: it is no regular file; put the file in its place"));
@@ -192,8 +192,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads the target of a link, to find ReleasePins that bowline does not serve. Empty if the target is
-    /// not a file of the work tree.
+    /// Reads the target of a link, to search it for ReleasePins that bowline would miss. Empty if the target is not a
+    /// file of the work tree.
     fn target(&self, path: &str) -> Vec<u8> {
         let (target, root) = (
             self.root.join(path).canonicalize(),
@@ -211,7 +211,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Opens and reads a file; None if it does not exist.
+    /// Opens a file and reads its content; None if the file does not exist.
     fn contents(&self, path: &str) -> std::io::Result<Option<(Contents, Stat)>> {
         let Some((mut file, stat)) = self.folder.file(path)? else {
             return Ok(None);
@@ -253,8 +253,8 @@ impl Reader<'_> {
                 return;
             }
         };
-        // A patch can name bowline's kinds without a group, and a replacement of kustomize can name only
-        // fields.
+        // Some patches name bowline's kinds without a group, and kustomize replacements name only fields. So the
+        // group is not enough to find them.
         let speaks_of_us =
             names_us(bytes) || text.contains("ReleasePin") || text.contains("fieldPaths");
         if !kustomization && !speaks_of_us {
@@ -263,7 +263,8 @@ impl Reader<'_> {
         let documents = match bounded_yaml::documents(&read.path, text) {
             Ok(documents) => documents,
             Err(error) => {
-                // Many JSON files of other tools mention an API group of bowline.
+                // Many JSON files of other tools mention an API group of bowline, but contain no objects. They are no
+                // problem.
                 let manifest = !files::is_json(&read.path) || text.contains("apiVersion");
                 if kustomization || (manifest && names_us(bytes)) {
                     read.known.problems.push(error.to_string());
@@ -291,7 +292,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds an object of a document to the result, or the problem because of which bowline cannot serve it.
+    /// Adds an object of a document to the result. If bowline cannot read the object, adds a problem instead.
     fn take(&self, read: &mut Read, item: lists::Item, document: usize, line: usize) {
         let lists::Item { at, value } = item;
         if hidden::changes_pin(&value) {
@@ -329,8 +330,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Converts a document to an object, with the same checks as a write through the API. Returns the object,
-    /// its namespace (empty if the document names none) and its name.
+    /// Converts a document to an object, with the same checks as for a write through the API. Returns the object, its
+    /// namespace (empty if the document names none) and its name. The error is the problem as text.
     fn load(&self, resource: &Resource, value: Value) -> Result<(Value, String, String), String> {
         let name = meta(&value, "name").to_owned();
         let namespace = meta(&value, "namespace").to_owned();
@@ -347,7 +348,7 @@ impl Reader<'_> {
         let writer = Writer {
             user: String::new(),
             manager: String::new(),
-            // This time is replaced by the creation time from git.
+            // This time is only a placeholder, because the creation time from git replaces it later.
             now: "1970-01-01T00:00:00Z".to_owned(),
             field_validation: FieldValidation::Ignore,
             stamps: Arc::default(),
@@ -363,8 +364,8 @@ impl Reader<'_> {
     }
 }
 
-/// Sets the labels and annotations that lists of releases show. The component comes from the spec, even if a
-/// label in the file names another one.
+/// Sets the labels and annotations of a release by which lists find and show it. The component comes from the spec,
+/// because a label in the file may be wrong.
 fn stamp(resource: &Resource, object: &mut Value) {
     if resource.subject.kind != "Release" || resource.subject.group != labels::OPENCHOREO_GROUP {
         return;
@@ -384,7 +385,7 @@ fn stamp(resource: &Resource, object: &mut Value) {
         .or_insert_with(|| size.into());
 }
 
-/// Returns the resource of a document; None if it is not of one of bowline's kinds or may not be in a file.
+/// Returns the API resource of a document. None if its kind is none of bowline's, or may not be in a file.
 pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c Resource> {
     let version = value["apiVersion"].as_str()?;
     if !is_of_us(version) {
@@ -394,14 +395,14 @@ pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c
     let kind = value["kind"].as_str()?;
     let found = catalog.of_version(group, version);
     let mut found = found.filter(|resource| resource.subject.kind == kind);
-    // In a repository the audit trail is git's log, so AuditEntries in files are not served.
+    // In a repository, git's log is the audit trail. So AuditEntries in files are ignored.
     found
         .next()
         .map(|resource| &**resource)
         .filter(|_| kind != "AuditEntry")
 }
 
-/// Returns a ReleasePin in the form in which the log is read; None for other kinds.
+/// Returns a ReleasePin in the same form as ReleasePins from git's log; None for other kinds.
 fn as_written(loaded: &Loaded) -> Option<Pin> {
     let held = &loaded.held;
     if held.resource != PINS {
@@ -413,27 +414,27 @@ fn as_written(loaded: &Loaded) -> Option<Pin> {
 
 enum Contents {
     Whole(Vec<u8>),
-    /// The file is larger than the limit. Contains a problem if the file mentions an API group of bowline.
+    /// The file is larger than the limit. If the file mentions an API group of bowline, contains the problem.
     TooLarge(Option<String>),
 }
 
-/// A file that a sparse checkout leaves out.
+/// A file that git has not checked out because of a sparse checkout.
 pub(super) struct LeftOut {
-    /// The blob id of the content.
+    /// The id of the blob with the file's content.
     pub(super) blob: String,
     /// Whether the file can contain objects of bowline.
     pub(super) ours: bool,
-    /// The ReleasePins in the file.
+    /// The ReleasePins in the file that is not checked out.
     pub(super) pins: Vec<LeftOutPin>,
-    /// The names of the releases in the file.
+    /// The names of the releases in the file that is not checked out.
     pub(super) releases: Vec<String>,
 }
 
 impl LeftOut {
-    /// Parses the blob of a file that is not checked out.
+    /// Parses the blob of a file that git has not checked out.
     pub(super) fn read(blob: String, content: &Blob, template: bool) -> Self {
         let (ours, text) = match content {
-            // This clone does not have the blob, so it may contain anything.
+            // This clone does not have the blob. So it may contain objects of bowline.
             Blob::Missing => (true, None),
             Blob::TooLarge { has_word, .. } => (*has_word, None),
             Blob::Whole(text) if template => {
@@ -465,7 +466,7 @@ impl LeftOut {
     }
 }
 
-/// Returns the result for a file that was not read because of a problem.
+/// Returns the result for a file whose content was not parsed because of a problem.
 fn unread(
     path: &str,
     known: Option<&Known>,
@@ -483,12 +484,12 @@ fn unread(
         ..Known::default()
     };
     read.note_unread(path, target);
-    // If bowline cannot open the file, it does not know the content.
+    // bowline does not know the content of the file, so the file may hide ReleasePins.
     read.may_hide_pins = !read.problems.is_empty() && read.left_out.is_empty();
     noted(path, known, read)
 }
 
-/// Returns the result for a file that is not checked out.
+/// Returns the result for a file that git has not checked out.
 fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -> ReadResult {
     let problem = file.ours.then(|| {
         format!(
@@ -509,7 +510,7 @@ fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -
 }
 
 impl Known {
-    /// Records the ReleasePins in a file with problems. bowline does not serve them.
+    /// Records the ReleasePins that a file with problems seems to contain, although bowline cannot read them.
     fn note_unread(&mut self, path: &str, bytes: &[u8]) {
         let Some(problem) = self.problems.first().cloned() else {
             return;
@@ -549,18 +550,19 @@ fn noted(path: &str, known: Option<&Known>, read: Known) -> ReadResult {
     }
 }
 
-/// Removes the zero bytes from a text. In UTF-16, every second byte of an ASCII word is zero.
+/// Removes the zero bytes from a text. This makes ASCII words in UTF-16 readable, because every second byte of them
+/// is zero.
 pub(super) fn letters(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().filter(|byte| *byte != 0).collect()
 }
 
-/// Returns whether a file that is too large for the memory mentions an API group of bowline; see
-/// [`names_us`].
+/// Returns whether a file mentions an API group of bowline. It reads the file in pieces, because the file is too
+/// large for the memory. See [`names_us`].
 fn names_us_somewhere(file: &mut File) -> std::io::Result<bool> {
     const PIECE: u64 = 1 << 20;
     let mut bytes: Vec<u8> = Vec::new();
     loop {
-        // A group name may start in one piece and end in the next.
+        // A group name may begin in one piece and end in the next. So the end of each piece is kept.
         let longest = labels::GROUPS.iter().map(|group| group.len()).max();
         let done = bytes.len().saturating_sub(longest.unwrap_or_default());
         bytes.drain(..done);
@@ -573,14 +575,14 @@ fn names_us_somewhere(file: &mut File) -> std::io::Result<bool> {
     }
 }
 
-/// Returns whether a file seems to be one document with a Release. Checks only single lines, because the
-/// answer only decides the order of reading.
+/// Returns whether a file seems to be one document with a Release. It checks only single lines, because the answer
+/// only decides which files are read first.
 pub(super) fn is_a_release(bytes: &[u8]) -> bool {
     let at_margin = |word: &'static [u8]| {
         let found = memmem::find_iter(bytes, word);
         found.filter(|at| *at == 0 || bytes.get(at - 1) == Some(&b'\n'))
     };
-    // Returns the line that begins with a word; None if there is none or more than one.
+    // Returns the line that begins with this word; None if there is no such line or more than one.
     let line = |word: &'static [u8]| {
         let mut found = at_margin(word);
         let (Some(at), None) = (found.next(), found.next()) else {
@@ -594,7 +596,7 @@ pub(super) fn is_a_release(bytes: &[u8]) -> bool {
         let rest = version.strip_prefix(labels::OPENCHOREO_GROUP.as_bytes());
         rest.is_some_and(|rest| rest.starts_with(b"/"))
     };
-    // A file that begins with a `---` separator still has one document.
+    // A file that begins with the separator `---` still has only one document.
     let one = || at_margin(b"---").all(|at| at == 0) && at_margin(b"...").next().is_none();
     line(b"kind:") == Some(b"kind: Release") && line(b"apiVersion:").is_some_and(group) && one()
 }
@@ -617,13 +619,13 @@ pub(super) fn read_within_limit(file: &Path) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// Reads a file of a known size. Usually this needs one system call, which matters because there are many
+/// Reads a file whose size is known. Usually this needs one system call, which saves time because there are many
 /// files.
 fn bytes_of(file: &mut File, size: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; size + 1];
     let read = file.read(&mut bytes)?;
     bytes.truncate(read);
-    // The size has changed, so the rest is read, up to the limit.
+    // The size has changed since, so read the rest of the file, up to the limit.
     if read != size {
         let limit = u64::try_from(bounded_yaml::Limits::default().bytes).unwrap_or(u64::MAX);
         file.take(limit + 1).read_to_end(&mut bytes)?;
@@ -631,7 +633,7 @@ fn bytes_of(file: &mut File, size: usize) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the git blob id of a content; None if it cannot be computed.
+/// Returns the id that git gives to a blob with this content; None if it cannot be computed.
 fn blob_id(bytes: &[u8]) -> Option<String> {
     let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, bytes);
     Some(id.ok()?.to_string())

@@ -1,7 +1,6 @@
-//! Finds marks on releases and removals of releases by gc, from git's log.
+//! Finds marks on releases, and removals of releases by gc, in git's log.
 //!
-//! ReleasePins are followed through every commit. A release never changes except for its mark, so here only
-//! those commits are read whose trailers name a mark or gc.
+//! Only the commits are read whose trailers name a mark or gc, because a release never changes except for its mark.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,24 +21,24 @@ use crate::git::log::Commit;
 /// A commit whose trailers name marks on releases or gc.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReleaseCommit {
-    /// The commit with the author and the reason.
+    /// The commit that has the author and the reason of the actions.
     pub commit: Arc<Commit>,
-    /// The time when the commit came to the branch.
+    /// The time when this commit came to the branch.
     pub at: Timestamp,
-    /// The marks and removals in the commit.
+    /// The marks on releases and the removals of releases in this commit.
     pub deeds: Vec<Deed>,
 }
 
 /// A mark on a release, or the removal of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// The namespace in the file; empty if the file names none.
+    /// The namespace of the release in its file; empty if the file names none.
     pub namespace: String,
-    /// The component of the release.
+    /// The component that the release belongs to.
     pub component: String,
-    /// The name of the release.
+    /// The name of the marked or removed release.
     pub release: String,
-    /// The action: a mark or gc.
+    /// The action on the release: a bad mark, a good mark or gc.
     pub action: Action,
 }
 
@@ -66,7 +65,7 @@ pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<ReleaseCom
     let mut wanted: Vec<String> = Vec::new();
     for told in commits {
         let at = told.commit.at;
-        // A commit without changes of releases is recorded too: then its trailers are wrong.
+        // If the commit changes no release, record it too, because then its trailers are wrong.
         let own = note(&told.commit, at);
         for file in &told.commit.files {
             let teller = told.teller(file);
@@ -105,11 +104,11 @@ fn says(commit: &Commit) -> bool {
     said.any(|(word, value)| word == Trailers::ACTION && trailers::deed(value).is_some())
 }
 
-/// The releases of a file, by namespace and name: their component and their mark.
+/// The releases of a file, by namespace and name. The values are the component and the mark of the release.
 type Releases = BTreeMap<(String, String), (String, Option<Verdict>)>;
 
 fn releases(bytes: &[u8]) -> Releases {
-    // A state that cannot be parsed has no releases.
+    // A state of a file that cannot be parsed counts as a file without releases.
     let objects = manifest::objects(bytes).unwrap_or_default().into_iter();
     let releases = objects.filter(|value| manifest::is_a("Release", value));
     let read = releases.map(|value| {
@@ -126,7 +125,7 @@ fn releases(bytes: &[u8]) -> Releases {
     read.collect()
 }
 
-/// Compares two states of a file, and returns the marked and the removed releases.
+/// Compares two states of a file. Returns the releases that were marked, and the releases that were removed.
 fn deeds(before: &Releases, after: &Releases) -> Vec<Deed> {
     let deed = |(namespace, release): &(String, String), component: &str, action| Deed {
         namespace: namespace.clone(),
@@ -154,7 +153,8 @@ fn deeds(before: &Releases, after: &Releases) -> Vec<Deed> {
     found
 }
 
-/// Returns the audit entry of a mark or a removal. `number` is its number in the chain of the component.
+/// Returns the audit entry for a mark on a release or its removal. `number` is the number of the entry in the chain
+/// of the component.
 pub(super) fn spec(dealt: &ReleaseCommit, deed: &Deed, number: i64) -> AuditEntrySpec {
     let operation = Trailers::read(&dealt.commit);
     let mut operation = operation

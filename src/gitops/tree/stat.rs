@@ -1,4 +1,4 @@
-//! Reads the stats of files in a work tree: size, times and inode.
+//! Reads the stat of files in a work tree: size, times and inode.
 
 use std::fs::File;
 use std::io;
@@ -6,23 +6,23 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// If a file was read less than this time after its last write (in nanoseconds), a later write may have the
-/// same time stamp, because file systems have coarse clocks.
+/// The smallest age in nanoseconds at which the last write of a file is safe to compare. File systems have coarse
+/// clocks, so two writes within this time may have the same time stamp.
 const TICK: i128 = 100_000_000;
 
-/// The stat of a file.
+/// The stat of a file: size, times and inode. If it is the same as before, the file is unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stat {
     size: u64,
     modified: i128,
     changed: i128,
     inode: i128,
-    /// Whether the file was read so soon after its last write that a later write may have the same stat.
+    /// Whether the file was read so soon after its last write that a later write could have the same stat.
     racy: bool,
 }
 
 impl Stat {
-    /// Records the time at which the file was read.
+    /// Records that the file was read at the time `now`, which decides whether the stat can be trusted later.
     pub(super) fn read_at(mut self, now: jiff::Timestamp) -> Self {
         let written = self.modified.max(self.changed);
         self.racy = now.as_nanosecond() - written < TICK;
@@ -39,7 +39,7 @@ impl Stat {
         i64::try_from(self.modified / 1_000_000_000).unwrap_or_default()
     }
 
-    /// Returns whether the file is certainly unchanged since it was read.
+    /// Returns whether the file is certainly unchanged since it was read. `now` is its current stat.
     pub(super) fn is_as(&self, now: &Stat) -> bool {
         !self.racy
             && (self.size, self.modified, self.changed, self.inode)
@@ -47,8 +47,7 @@ impl Stat {
     }
 }
 
-/// The root directory of files. It is opened once, so that the system does not resolve its path for each
-/// file.
+/// The opened root directory of the files. So the system does not have to resolve its path again for each file.
 #[cfg(unix)]
 pub(super) struct Folder(rustix::fd::OwnedFd);
 
@@ -67,10 +66,10 @@ impl Folder {
         Ok(found.as_ref().and_then(Self::told))
     }
 
-    /// Opens a file and returns it with its stat; None if it does not exist or is a link.
+    /// Opens a file and returns it with its stat; None if the file does not exist or is a link.
     pub(super) fn file(&self, path: &str) -> io::Result<Option<(File, Stat)>> {
         use rustix::fs::{Mode, OFlags};
-        // Without NONBLOCK, opening a named pipe would wait for a writer.
+        // Without NONBLOCK, opening a named pipe would wait until another process writes to the pipe.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.0, path, flags, Mode::empty());
         let Some(opened) = there(opened)? else {
@@ -96,7 +95,7 @@ impl Folder {
     }
 }
 
-/// Returns None if the error says that a file does not exist or is a link. Other errors stay errors.
+/// Converts the error for a file that does not exist or is a link to None. Other errors stay errors.
 #[cfg(unix)]
 fn there<T>(found: rustix::io::Result<T>) -> io::Result<Option<T>> {
     use rustix::io::Errno;
@@ -107,7 +106,7 @@ fn there<T>(found: rustix::io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The root directory of files.
+/// The path of the root directory of the files.
 #[cfg(not(unix))]
 pub(super) struct Folder(std::path::PathBuf);
 
@@ -137,7 +136,7 @@ impl Folder {
         }))
     }
 
-    /// Opens a file and returns it with its stat; None if it does not exist or is a link.
+    /// Opens a file and returns it with its stat; None if the file does not exist or is a link.
     pub(super) fn file(&self, path: &str) -> io::Result<Option<(File, Stat)>> {
         match self.stat(path)? {
             Some(stat) => Ok(Some((File::open(self.0.join(path))?, stat))),

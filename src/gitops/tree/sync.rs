@@ -1,4 +1,4 @@
-//! Updates the store when files or git's log change.
+//! Updates the store when files of the work tree or git's log have changed. One such update is a pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -18,25 +18,25 @@ use super::read::Extent;
 use super::{Tree, TreeError};
 use crate::api::labels;
 
-/// The pause between two passes, as a multiple of the time that a pass needs.
+/// The pause between two passes over the files, as a multiple of the time that a pass needs.
 const SHARE: u32 = 20;
-/// The shortest pause between two passes.
+/// The shortest pause between two passes over the files.
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Tree {
-    /// Reads the files and the log, and serves the changes.
+    /// Reads the changed files and the new commits, and updates the store, so that requests return the new state.
     pub async fn sync(self: &Arc<Self>, served: &Embedded) -> Result<Synced, TreeError> {
         self.sync_shared(served.shared()).await
     }
 
-    /// Starts a task that serves the changes of files, until the store or the tree is dropped.
+    /// Starts a task that updates the store when files change. The task ends when the store or the tree is dropped.
     pub fn follow(self: &Arc<Self>, served: &Embedded) {
         let shared = Arc::downgrade(served.shared());
         let tree = Arc::downgrade(self);
         tokio::spawn(async move {
             let mut pause = PAUSE;
             loop {
-                // Opening the tree has already read the files, so the task first waits.
+                // Opening the tree has already read the files, so the task begins with the pause.
                 tokio::time::sleep(pause).await;
                 let begun = Instant::now();
                 {
@@ -52,7 +52,7 @@ impl Tree {
         });
     }
 
-    /// Serves the statuses of ReleasePins in a cluster together with the files.
+    /// Updates the statuses of ReleasePins in the store with those from a cluster.
     pub async fn observe(
         self: &Arc<Self>,
         served: &Embedded,
@@ -63,8 +63,8 @@ impl Tree {
             known.replace(statuses.clone())
         };
         let paths: BTreeSet<String> = match known {
-            // The store may have statuses from another process, of ReleasePins that the cluster no longer
-            // has.
+            // The store may still have statuses that another process stored and that the cluster no longer has. So
+            // all ReleasePins are updated.
             None => self.files_of_pins(),
             Some(known) => {
                 let new = statuses.iter();
@@ -89,7 +89,7 @@ impl Tree {
         self.take_in(served.shared(), extent).await.map(drop)
     }
 
-    /// Reads all files and the whole log, unless this has already happened.
+    /// Reads all files and the whole log into the store, unless this has already happened.
     pub async fn whole(self: &Arc<Self>, served: &Embedded) -> Result<(), TreeError> {
         self.complete(served.shared()).await
     }
@@ -99,12 +99,12 @@ impl Tree {
         self.sync_now(shared).await
     }
 
-    /// Reads all files and the log, and stores the changes. The caller must hold the lock `syncing`.
+    /// Reads the changed files and the new commits, and updates the store. The caller must hold the lock `syncing`.
     pub(super) async fn sync_now(self: &Arc<Self>, shared: &Shared) -> Result<Synced, TreeError> {
         self.take_in(shared, Extent::Whole).await
     }
 
-    /// Reads the files that the matrix needs, while the store is set up. Other files are read when a request
+    /// Reads the files that the matrix needs, while the store is set up. Other files are read later, when a request
     /// needs them.
     pub(super) async fn begin(
         self: &Arc<Self>,
@@ -116,7 +116,7 @@ impl Tree {
         let _turn = self.syncing.lock().await;
         let look = async {
             let scan = scan.await?;
-            // If the index may not match the store, the scan started from a wrong index, so it is not used.
+            // If the index may not match the store, the scan is useless, because it started from that index.
             let scan = (!self.index().unsure).then_some(scan);
             self.look_at(shared, catalog, Extent::Pressing, scan).await
         };
@@ -125,20 +125,20 @@ impl Tree {
         self.keep(shared, look?, Extent::Pressing).await
     }
 
-    /// Stores everything that is not stored yet.
+    /// Reads everything into the store that is not stored yet.
     pub(super) async fn complete(self: &Arc<Self>, shared: &Shared) -> Result<(), TreeError> {
         if self.is_whole() {
             return Ok(());
         }
         let _turn = self.syncing.lock().await;
-        // Another task may have stored everything while this task waited for the lock.
+        // While this task waited for the lock, another task may have stored everything.
         match self.is_whole() {
             true => Ok(()),
             false => self.sync_now(shared).await.map(drop),
         }
     }
 
-    /// Stores the objects that a request needs; for a write, all objects.
+    /// Reads the objects into the store that a request needs. A write needs all objects.
     pub(super) async fn complete_for(
         self: &Arc<Self>,
         shared: &Shared,
@@ -152,7 +152,8 @@ impl Tree {
         }
     }
 
-    /// Reads the files and the log, and stores the changes. The caller must hold the lock `syncing`.
+    /// Reads the changed files and the new commits, and updates the store. `extent` says how much is read. The caller
+    /// must hold the lock `syncing`.
     async fn take_in(
         self: &Arc<Self>,
         shared: &Shared,
@@ -163,8 +164,8 @@ impl Tree {
         self.keep(shared, look, extent).await
     }
 
-    /// Runs a pass. Returns `None` if nothing has changed. `scan` is the list of files, if the caller already
-    /// has it.
+    /// Runs a pass over the files and returns its result; None if nothing has changed. `scan` is the list of files;
+    /// None if the pass has to make it.
     async fn look_at(
         self: &Arc<Self>,
         shared: &Shared,
@@ -178,8 +179,8 @@ impl Tree {
         let namespace = look.as_ref().map(|look| &look.index.namespace);
         let decided = !before.namespace.is_empty() && !before.unsure;
         match namespace {
-            // The default namespace has changed. Objects that name no namespace are now other objects with
-            // another history, so everything is read again.
+            // The default namespace has changed. So objects whose file names no namespace are now other objects, and
+            // everything is read again.
             Some(now) if decided && *now != before.namespace => {
                 let unsure = Arc::new(Index::unsure(now));
                 self.look_from(shared, catalog, unsure, extent, None).await
@@ -188,7 +189,7 @@ impl Tree {
         }
     }
 
-    /// Runs a pass with `before` as the old index.
+    /// Runs a pass over the files that compares them with the index `before`.
     async fn look_from(
         self: &Arc<Self>,
         shared: &Shared,
@@ -198,8 +199,7 @@ impl Tree {
         scan: Option<Scan>,
     ) -> Result<Option<Look>, TreeError> {
         let unsure = before.unsure;
-        // The stored objects are listed before the files are read. A stored object that is then in no file is
-        // deleted.
+        // List the stored objects before the files are read. A stored object that is in no file then is deleted.
         let (extent, stored) = match unsure {
             true => (Extent::Whole, stored(shared, &catalog).await?),
             false => (extent, Vec::new()),
@@ -225,7 +225,7 @@ impl Tree {
         Ok(look)
     }
 
-    /// Stores the result of a pass, and saves its index.
+    /// Writes the result of a pass to the store, and saves its index in a file.
     async fn keep(
         self: &Arc<Self>,
         shared: &Shared,
@@ -252,8 +252,8 @@ impl Tree {
         look.index.revision = shared.store().newest().await.map_err(Failure::from)?;
         let index = Arc::new(look.index);
         *self.locked() = index.clone();
-        // Only one task writes the index at a time. A pass with `Extent::Pressing` does not wait until its
-        // own index is written.
+        // Only one task writes the index file at a time, so wait for the earlier one. A pass with `Extent::Pressing`
+        // does not wait for its own write.
         let earlier = self.keeping().take();
         if let Some(earlier) = earlier {
             let _ = earlier.await;
@@ -271,7 +271,7 @@ impl Tree {
     }
 }
 
-/// Returns whether the objects of a resource come from files or from the log.
+/// Returns whether the objects of a resource come from files or from git's log.
 pub(super) fn is_in_files(resource: &Resource) -> bool {
     let ours = [
         labels::OPENCHOREO_GROUP,
@@ -281,7 +281,7 @@ pub(super) fn is_in_files(resource: &Resource) -> bool {
     ours.contains(&resource.subject.group.as_str())
 }
 
-/// Returns the stored objects that come from files or from the log.
+/// Returns the keys of the stored objects that come from files or from git's log.
 async fn stored(shared: &Shared, catalog: &Catalog) -> Result<Vec<Key>, TreeError> {
     let resources: BTreeSet<&Arc<str>> = catalog
         .resources()

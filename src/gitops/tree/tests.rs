@@ -32,7 +32,7 @@ fn new_objects_go_where_their_neighbours_lie() {
     for (files, object, resource, expected) in [
         (&[][..], &pin, pins, "releasepins/prod/cart.yaml"),
         (&[], &release, releases, "releases/cart/cart-v2.yaml"),
-        // An object of the same environment is more similar than one of the same component.
+        // An object in the same environment is more similar than an object of the same component.
         (
             &[
                 ("envs/prod/mail.yaml", pins, "mail-prod"),
@@ -121,7 +121,7 @@ fn no_word_of_an_object_leads_somewhere_else() {
             assert_eq!(found, expected, "{component:?} {environment:?}");
         }
     }
-    // An object without a field that the path of the layout needs is refused.
+    // The path in the layout needs a field that the object does not have, so the object is refused.
     let settings = json!({"kind": "ReleasePin", "metadata": {"name": "x"}});
     let found = choose(
         &layout("{environment}/{name}.yaml"),
@@ -162,7 +162,7 @@ fn a_file_of_one_release_is_known_by_its_lines() {
             "---\n# x\nkind: Release\r\napiVersion: openchoreo.dev/v1alpha1\r\nspec:\n  kind: Workload\n  apiVersion: v1\n",
             true,
         ),
-        // core.choreo.dev also has a kind `Release`: the RenderedRelease.
+        // The group core.choreo.dev also has a kind `Release`, which is another kind (the RenderedRelease).
         ("apiVersion: core.choreo.dev/v1\nkind: Release\n", false),
         ("apiVersion: openchoreo.dev.com/v1\nkind: Release\n", false),
         (

@@ -4,52 +4,52 @@ use crate::api::bowline::audit::Action;
 use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::git::log::Commit;
 
-/// The trailers of a commit about one ReleasePin.
+/// The trailers of a commit that are about one ReleasePin or one component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trailers {
     pub operation: Option<String>,
     pub action: Option<String>,
     pub component: Option<String>,
     pub environment: Option<String>,
-    /// The effective release before the change.
+    /// The effective release before the change; None if the commit does not name it.
     pub from: Option<String>,
-    /// The effective release after the change.
+    /// The effective release after the change; None if the commit does not name it.
     pub to: Option<String>,
-    /// The revision that a rollback restored.
+    /// The revision that a rollback restored; None for other actions.
     pub restored: Option<i64>,
-    /// Whether the commit was squashed and these are the combined trailers of several commits.
+    /// Whether these trailers combine those of several commits, which somebody squashed into one.
     pub together: bool,
 }
 
 impl Trailers {
-    /// The trailer with the operation id.
+    /// The name of the trailer with the operation id.
     pub const OPERATION: &'static str = "Bowline-Operation";
-    /// The trailer with the action.
+    /// The name of the trailer with the action.
     pub const ACTION: &'static str = "Bowline-Action";
-    /// The trailer with a component. The trailers after it are about this component.
+    /// The name of the trailer with a component. The trailers that follow it are about this component.
     pub const COMPONENT: &'static str = "Bowline-Component";
-    /// The trailer with the environment.
+    /// The name of the trailer with the environment.
     pub const ENVIRONMENT: &'static str = "Bowline-Environment";
-    /// The trailer with the effective release before the change.
+    /// The name of the trailer with the effective release before the change.
     pub const FROM: &'static str = "Bowline-From";
-    /// The trailer with the effective release after the change.
+    /// The name of the trailer with the effective release after the change.
     pub const TO: &'static str = "Bowline-To";
-    /// The trailer with the revision that a rollback restored.
+    /// The name of the trailer with the revision that a rollback restored.
     pub const RESTORED: &'static str = "Bowline-Restored";
 
-    /// Parses the trailers of a commit. Returns one value per component that the commit names.
+    /// Parses the trailers of a commit. Returns one value for each component that the commit names.
     pub fn read(commit: &Commit) -> Vec<Trailers> {
         let paragraphs = commit.trailer_paragraphs().into_iter();
         paragraphs.flat_map(read_one).collect()
     }
 
-    /// Returns the trailers of a commit about a ReleasePin; None if there are none.
+    /// Returns the trailers of a commit that are about the ReleasePin with this spec; None if there are none.
     pub fn of(commit: &Commit, spec: &ReleasePinSpec) -> Option<Trailers> {
         Self::about(commit, &spec.component, &spec.environment)
     }
 
-    /// Returns the trailers of a commit about the ReleasePin of a component in an environment. Combines those
-    /// of several squashed commits.
+    /// Returns the trailers of a commit that are about the ReleasePin of a component in an environment; None if there
+    /// are none. If the commit was squashed, combines the trailers.
     pub fn about(commit: &Commit, component: &str, environment: &str) -> Option<Trailers> {
         let said = Self::read(commit).into_iter().filter(|own| {
             own.component.as_deref() == Some(component)
@@ -60,13 +60,13 @@ impl Trailers {
             let mut each = said.iter().zip(said.iter().skip(1));
             each.all(|(one, next)| one.to == next.from)
         };
-        // Some tools list squashed commits newest first.
+        // Some tools list squashed commits newest first, so the order is reversed if needed.
         if !follow(&said) {
             said.reverse();
         }
         if said.len() < 2 || !follow(&said) {
-            // The changes are not consecutive, so they cannot be combined. Verification then reports a
-            // difference.
+            // The squashed changes do not follow each other, so they cannot be combined. The last one is returned,
+            // and verification reports a difference.
             return said.pop();
         }
         let from = said.first().and_then(|first| first.from.clone());
@@ -77,20 +77,20 @@ impl Trailers {
         })
     }
 
-    /// Returns the action if it marks or removes releases.
+    /// Returns the action of the trailers if it marks or removes releases; otherwise None.
     pub fn deed(&self) -> Option<Action> {
         deed(self.action.as_deref()?)
     }
 }
 
-/// Parses an action that marks or removes releases; None for other words.
+/// Parses the word of an action that marks or removes releases; None for other words.
 pub(super) fn deed(word: &str) -> Option<Action> {
     let action = serde_json::from_value(word.into()).ok()?;
     let ours = matches!(action, Action::MarkBad | Action::MarkGood | Action::Collect);
     ours.then_some(action)
 }
 
-/// Parses the trailers of one paragraph.
+/// Parses the trailers in one paragraph of a commit message.
 fn read_one(paragraph: Vec<(&str, &str)>) -> Vec<Trailers> {
     let mut all = Trailers::default();
     let mut found: Vec<Trailers> = Vec::new();
@@ -151,7 +151,7 @@ mod tests {
                 "c",
                 true,
             ),
-            // These are in the order of git: newest first.
+            // These trailers are in the order of git: newest first.
             (
                 &[
                     ("Undo", "c", "d"),
@@ -163,8 +163,7 @@ mod tests {
                 "d",
                 true,
             ),
-            // The changes are not consecutive, so they are not combined, and verification finds the
-            // difference.
+            // The changes do not follow each other, so they are not combined, and verification finds the difference.
             (
                 &[("Promote", "a", "b"), ("Rollback", "x", "c")],
                 "Promote",

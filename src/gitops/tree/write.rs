@@ -1,4 +1,4 @@
-//! Handles writes through the API: edits the file of the object, and serves the new content.
+//! Handles write requests to the API of a work tree: edits the file of the object, and updates the store.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{ObjectEdit, Tree, TreeError};
 use crate::api::labels;
 use crate::git::commit::FileEdit;
 
-/// Removes the fields that the server sets and that files do not contain.
+/// Returns the object without the fields that the server sets, because files do not contain them.
 pub(super) fn plain(object: &Value) -> Value {
     let mut object = object.clone();
     map_of(&mut object).remove("status");
@@ -44,7 +44,8 @@ pub(super) fn plain(object: &Value) -> Value {
     object
 }
 
-/// Copies the differences between two states of an object into its document.
+/// Copies the differences between two versions of an object into its document, so that the rest of the document
+/// stays.
 fn carry(document: &mut Map<String, Value>, old: &Map<String, Value>, new: &Map<String, Value>) {
     for (key, value) in new {
         match (old.get(key), value) {
@@ -74,7 +75,7 @@ impl From<TreeError> for Failure {
     }
 }
 
-/// The files of a work tree, as the storage of objects of bowline's groups.
+/// The files of a work tree, as the place where the API stores the objects of bowline's groups.
 pub(super) struct Files(pub(super) Arc<Tree>);
 
 impl Origin for Files {
@@ -139,7 +140,7 @@ impl Tree {
             ));
         }
         let _turn = self.syncing.lock().await;
-        // Somebody may have added the object to the files a moment ago.
+        // Somebody may just have added the object to the files, so read the files again.
         self.sync_now(shared).await?;
         let key = resource.key(namespace, name);
         if shared.store().get(&key).await?.is_some() {
@@ -150,7 +151,7 @@ impl Tree {
         if let Some(row) = shared.store().get(&key).await? {
             return Ok(row.revision);
         }
-        // bowline restores the file, so that a retry does not write the object a second time.
+        // Restore the file, so that a retry does not write the object a second time.
         let back: Vec<FileEdit> = edits.into_iter().map(FileEdit::reversed).collect();
         self.put_files(shared, &back).await?;
         let why = "the file does not show the change after writing, so bowline restored the file";
@@ -229,7 +230,8 @@ impl Tree {
         Ok(shared.store().newest().await?)
     }
 
-    /// Edits files and serves the result. The caller must hold the lock `syncing`. Returns the edits.
+    /// Writes edits to files and updates the store. Returns the edits of the files. The caller must hold the lock
+    /// `syncing`.
     async fn write_files(
         self: &Arc<Self>,
         shared: &Shared,

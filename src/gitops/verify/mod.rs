@@ -1,8 +1,8 @@
-//! Verifies commits of bowline: their trailers must match their changes.
+//! Verifies commits of bowline: the trailers of a commit must match its changes.
 //!
-//! Compares the trailers of each commit with the files before and after it. If this clone does not have one
-//! of the files, the result is "not known", which proves nothing. A file that cannot be parsed or is too
-//! large counts as a file without objects.
+//! For each commit, compares the trailers with the files before and after the commit. If this clone does not have one
+//! of the files, the result is "not known", which proves nothing. A file that cannot be parsed or is too large counts
+//! as a file without objects.
 
 mod releases;
 
@@ -23,8 +23,8 @@ use crate::git::log::Commit;
 use crate::git::{Blob, GitError, WorkTree};
 use crate::text;
 
-/// Verifies every commit that changes ReleasePins or releases, or whose trailers name them. `component`
-/// selects one component.
+/// Verifies every commit that changes ReleasePins or releases, or whose trailers name them. If `component` is given,
+/// verifies only commits about this component.
 pub fn verify(tree: &Tree, component: Option<&str>) -> Result<Verification, GitError> {
     match verify_log(tree, component) {
         Err(error) if error.is_of_partial_clone() => Ok(Verification {
@@ -42,7 +42,7 @@ fn verify_log(tree: &Tree, component: Option<&str>) -> Result<Verification, GitE
     let truth = tree.work().unreplaced();
     let (work, log) = match logged(tree, &truth, &BTreeSet::new()) {
         Ok(log) => (&truth, log),
-        // A graft or replace ref stands for a commit whose original this clone may not have.
+        // A graft or a replace ref hides a commit, and this clone may not have the hidden commit.
         Err(_) => (
             tree.work(),
             logged(tree, tree.work(), &tree.work().replaced()?)?,
@@ -54,9 +54,9 @@ fn verify_log(tree: &Tree, component: Option<&str>) -> Result<Verification, GitE
     Ok(verdict)
 }
 
-/// Reports the ReleasePins that name a release which is in no file.
+/// Returns a finding for each ReleasePin that names a release which is in no file.
 fn without_release(tree: &Tree) -> Vec<Finding> {
-    // If this clone does not have all files, the release may be in a missing file.
+    // If bowline has not read all files, the release may be in another file, so nothing is reported.
     let dangling = match tree.is_whole() {
         true => tree.dangling(),
         false => Vec::new(),
@@ -80,21 +80,21 @@ fn unknown(object: String, what: String) -> Finding {
     }
 }
 
-/// The objects before and after each commit.
+/// The objects before and after each commit, to compare them with the trailers.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
-    /// The objects in each blob; None if the clone does not have the blob.
+    /// The objects in each blob; None for a blob that this clone does not have.
     blobs: HashMap<String, Option<Vec<Value>>>,
-    /// The commits whose parents this clone does not have.
+    /// The ids of the commits whose parents this clone does not have.
     cut: BTreeSet<String>,
 }
 
-/// The objects in the files before or after a commit.
+/// The objects of one kind in the files before, or after, a commit.
 #[derive(Debug, PartialEq)]
 struct Side<T> {
-    /// The objects in the files that this clone has.
+    /// The objects in those of the files that this clone has.
     found: Vec<T>,
-    /// Whether this clone has all the files.
+    /// Whether this clone has all of the files.
     whole: bool,
 }
 
@@ -110,7 +110,7 @@ impl Facts {
         work.each_blob_of_log(&ids, blob_limits(), &mut |at, blob| {
             let objects = match blob {
                 Blob::Missing => None,
-                // Another finding reports that the file is too large.
+                // The file is too large, which another finding reports. So here it counts as empty.
                 Blob::TooLarge { .. } => Some(Vec::new()),
                 Blob::Whole(text) => Some(objects(&text).unwrap_or_default()),
             };
@@ -155,8 +155,8 @@ impl Facts {
     }
 }
 
-/// Returns the parts of an object that are compared; None for a kind that no trailer names. The spec of a
-/// release can be large, so only its component and a hash are kept.
+/// Returns the parts of an object that verification compares; None for a kind that no trailer names. The spec of a
+/// release can be large, so only a hash of it is kept.
 fn brief(mut object: Value) -> Option<Value> {
     if is_a("Release", &object) {
         let spec = object["spec"].take();
@@ -239,8 +239,8 @@ pub(super) fn judge(log: &Logged, facts: &Facts, component: Option<&str>) -> Ver
         .map(|(name, entries)| summary(RELEASE_PIN, name, entries))
         .collect();
     let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
-    // If this clone does not have the parents of a commit, the commit seems to add all its files, with all
-    // marks. So it is left out.
+    // This clone does not have the parents of these commits, so the commits seem to add all their files and marks.
+    // They are left out.
     let whole = log
         .dealt
         .iter()
@@ -289,8 +289,8 @@ fn summary(kind: &str, name: &str, entries: usize) -> ChainSummary {
     }
 }
 
-/// Returns the finding about a change of a ReleasePin that the trailers of the commit do not name; None if it
-/// is normal.
+/// Returns the finding about a change of a ReleasePin that the trailers of its commit do not name. None if the change
+/// needs no trailers.
 fn unsaid(change: &Change, facts: &Facts) -> Option<(Severity, String)> {
     let Change {
         name,
@@ -332,13 +332,14 @@ fn unsaid(change: &Change, facts: &Facts) -> Option<(Severity, String)> {
             change.counted(after),
             change.counted(earlier)
         ),
-        // Users may create a ReleasePin by hand. A manual change is a warning.
+        // Users may create a ReleasePin by hand, so that is no finding. Any other manual change is a warning.
         (None, None) => return None,
     };
     Some((Severity::Warning, what))
 }
 
-/// Returns the finding about a removed ReleasePin. No action of bowline with trailers removes one.
+/// Returns the finding about a removed ReleasePin. There is always one, because no action of bowline with trailers
+/// removes a ReleasePin.
 fn unsaid_removal(removal: &Removal) -> Option<(Severity, String)> {
     let Removal {
         name,
@@ -363,18 +364,17 @@ fn unsaid_removal(removal: &Removal) -> Option<(Severity, String)> {
     })
 }
 
-/// The text of the finding for a change that cannot be verified.
+/// The text of the finding about a change that cannot be verified.
 const LACKING: &str =
     "this clone does not have all files of the commit, so its change is not known";
 
-/// Returns the finding if the trailers of a commit do not match its change of a ReleasePin; None if they
-/// match.
+/// Returns the finding about a commit whose trailers do not match its change of a ReleasePin; None if they match.
 fn disagreement(commit: &Commit, said: &Trailers, facts: &Facts) -> Option<(Severity, String)> {
     let (component, environment) = (said.component.as_deref()?, said.environment.as_deref()?);
     let pick = pin_of(component, environment);
     let (before, after) = (facts.before(commit, &pick), facts.after(commit, &pick));
-    // A squashed commit may combine a change and its revert. Then its trailers name a change, but its files
-    // have none.
+    // A squashed commit may combine a change and its revert. Then its trailers name a change, but its files do not
+    // change.
     let nothing = said.together && said.from == said.to;
     let tampered = |what: String| Some((Severity::Tampered, what));
     let is_cut = facts.cut.contains(&commit.id);
@@ -408,7 +408,7 @@ fn disagreement(commit: &Commit, said: &Trailers, facts: &Facts) -> Option<(Seve
                 ));
             }
             false if !is_cut => return Some((Severity::NotKnown, LACKING.to_owned())),
-            // Another finding reports that the parent of this commit is missing.
+            // The parent of this commit is missing, which another finding reports.
             false => {}
         }
     }
@@ -429,7 +429,8 @@ fn disagreement(commit: &Commit, said: &Trailers, facts: &Facts) -> Option<(Seve
     unsaid_holds(&actions, &before.found, &after.found).map(|what| (Severity::Tampered, what))
 }
 
-/// Returns the actions on a ReleasePin that the trailers of a commit name. A squashed commit has several.
+/// Returns the actions on a ReleasePin that the trailers of a commit name. They are several if the commit was
+/// squashed.
 fn actions(commit: &Commit, component: &str, environment: &str) -> Vec<Option<Action>> {
     let said = Trailers::read(commit).into_iter();
     let said = said.filter(|said| {
@@ -440,8 +441,8 @@ fn actions(commit: &Commit, component: &str, environment: &str) -> Vec<Option<Ac
     said.map(action).collect()
 }
 
-/// Describes a change that none of the named actions makes: of holds, or of a releaseRef that a hold
-/// overrides.
+/// Describes changes that none of the named actions makes: a change of holds, or of a releaseRef while a hold fixes
+/// another release. None if there are none.
 fn unsaid_holds(
     actions: &[Option<Action>],
     before: &[ReleasePinSpec],

@@ -1,4 +1,5 @@
-//! Compares the trailers of a commit with the releases that it adds, marks, changes or removes.
+//! Verifies the releases of a commit: compares its trailers with the releases that it adds, marks, changes or
+//! removes.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::api::openchoreo::release::Verdict;
 use crate::git::log::Commit;
 use crate::gitops::tree::{Trailers, is_a};
 
-/// What a commit does to a release.
+/// The change of a release by a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deed {
     Made,
@@ -35,10 +36,10 @@ impl Deed {
     }
 }
 
-/// A release in the files before or after a commit.
+/// A release in the files before a commit or after it.
 #[derive(Clone, Debug)]
 struct ReleaseState {
-    /// The namespace as it is in the file, and the name.
+    /// The namespace of the release as the file names it, and its name.
     key: (String, String),
     component: String,
     mark: Option<Verdict>,
@@ -61,15 +62,15 @@ fn stated(object: &Value) -> Option<ReleaseState> {
     })
 }
 
-/// Adds a finding for each difference between the trailers of a commit and its changes of releases.
+/// Adds a finding to `findings` for each difference between the trailers of a commit and its changes of releases.
 pub(super) fn judge(
     findings: &mut Verification,
     commit: &Commit,
     facts: &Facts,
     is_asked: &dyn Fn(&str) -> bool,
 ) {
-    // If this clone does not have the parents of a commit, the commit seems to add all its files, with all
-    // marks.
+    // This clone does not have the parents of the commit, so the commit seems to add all its files and marks. It is
+    // not compared.
     if facts.cut.contains(&commit.id) {
         return;
     }
@@ -91,8 +92,8 @@ pub(super) fn judge(
     }
 }
 
-/// Returns the changes of releases that the trailers of a commit name: component, release, change. For a
-/// removal, the trailers name no release.
+/// Returns the changes of releases that the trailers of a commit name, each as component, release and change. The
+/// release is None for a removal, because its trailers name no release.
 fn said(commit: &Commit) -> Vec<(String, Option<String>, Deed)> {
     let said = Trailers::read(commit).into_iter();
     let read = said.filter_map(|said| {
@@ -108,7 +109,7 @@ fn said(commit: &Commit) -> Vec<(String, Option<String>, Deed)> {
     read.collect()
 }
 
-/// Returns the changes of releases in the files of a commit: component, release, change.
+/// Returns the changes of releases in the files of a commit, each as component, release and change.
 fn deeds(before: &[ReleaseState], after: &[ReleaseState]) -> Vec<(String, String, Deed)> {
     let by_name = |side: &[ReleaseState]| -> BTreeMap<(String, String), ReleaseState> {
         let side = side.iter();
@@ -143,7 +144,7 @@ fn deeds(before: &[ReleaseState], after: &[ReleaseState]) -> Vec<(String, String
     found
 }
 
-/// Returns the differences between the trailers and the changes of a commit, as texts by component.
+/// Returns the differences between the trailers of a commit and its changes, each as component and text.
 fn disagreements(
     said: &[(String, Option<String>, Deed)],
     done: &[(String, String, Deed)],
@@ -155,7 +156,7 @@ fn disagreements(
     let mut found = Vec::new();
     for own in done {
         let (component, release, deed) = own;
-        // The commit of a deploy may add its release without a trailer for it.
+        // A deploy commits its new release together with the ReleasePin, without a trailer for the release.
         if *deed != Deed::Made && !said.iter().any(|said| agree(said, own)) {
             let what = format!(
                 "the commit {} {release}, but its trailers do not name this",

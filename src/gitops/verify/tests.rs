@@ -50,8 +50,8 @@ fn change(commit: &Arc<Commit>, before: Option<&str>, after: &str) -> Change {
     }
 }
 
-/// Returns facts for blobs `a`, `b` and `c`. Each contains a ReleasePin that names the release of the same
-/// name. The clone does not have a blob `lost`.
+/// Returns the facts for a commit whose files can be the blobs `a`, `b` and `c`. Each blob contains a ReleasePin that
+/// names the release of the same name. The clone does not have the blob `lost`.
 fn facts(cut: bool) -> Facts {
     let pin = |release: &str| json!({"apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin", "spec": spec(release)});
     let blobs = ["a", "b", "c"].map(|name| (name.to_owned(), Some(vec![pin(name)])));
@@ -71,7 +71,7 @@ fn trailers(component: &str, from: &str, to: &str) -> String {
     )
 }
 
-/// Returns the findings about a log with one commit.
+/// Returns the findings about a log that has only one commit.
 fn found(
     trailers: &str,
     (old, blob): (Option<&str>, Option<&str>),
@@ -110,7 +110,7 @@ fn trailers_are_compared_with_the_change_of_their_commit() {
             moved,
             Some((Warning, "edited by hand by Ana")),
         ),
-        // A ReleasePin that is created by hand causes no finding.
+        // A ReleasePin that a user creates by hand causes no finding.
         (String::new(), (None, Some("a")), None),
         (
             trailers("cart", "a", "c"),
@@ -135,7 +135,7 @@ fn trailers_are_compared_with_the_change_of_their_commit() {
             (Some("a"), None),
             Some((Tampered, "the effective release is b, and it is nothing")),
         ),
-        // The first commit changes no file; the second changes other files.
+        // In the first case the commit changes no file; in the second it changes other files.
         (
             trailers("cart", "a", "b"),
             (None, None),
@@ -146,7 +146,7 @@ fn trailers_are_compared_with_the_change_of_their_commit() {
             (Some("a"), Some("a")),
             Some((Tampered, "a change of this ReleasePin that it did not make")),
         ),
-        // The clone does not have the blob `lost`.
+        // The clone does not have the blob `lost`, so the change is not known.
         (
             trailers("cart", "a", "b"),
             (Some("lost"), Some("b")),
@@ -183,12 +183,12 @@ fn trailers_are_compared_with_the_change_of_their_commit() {
 
 #[test]
 fn the_oldest_commit_of_a_shallow_clone_is_not_known() {
-    // For a commit without parents, git lists all files as added.
+    // If the parents of a commit are missing, git lists all its files as added.
     for (said, after, tampered) in [
         (trailers("cart", "a", "b"), "b", false),
         (trailers("mail", "a", "b"), "b", false),
         (String::new(), "b", false),
-        // The files after the commit are known even if its parents are not.
+        // The files after the commit are known, even if the parents of the commit are missing.
         (trailers("cart", "a", "c"), "b", true),
     ] {
         let found = found(&said, (None, Some(after)), true);
@@ -274,7 +274,7 @@ fn marks_and_removals_of_releases_are_compared_with_the_trailers_of_every_commit
             vec![plain()],
             "its trailers say that it removed releases, but the commit does not",
         ),
-        // The trailers name another action than the change.
+        // The trailers name another action than the one that made the change.
         (
             said("Promote", promotes),
             vec![bad()],
@@ -299,7 +299,7 @@ fn marks_and_removals_of_releases_are_compared_with_the_trailers_of_every_commit
             vec![release("cart-1", None, "b")],
             "the commit changed cart-1, but its trailers do not name this",
         ),
-        // A deploy adds the release that it needs.
+        // A deploy also adds the release that it needs, which is no finding.
         (said("Deploy", promotes), vec![], vec![plain()], ""),
         // The trailers name an action, but no component.
         (
@@ -399,7 +399,7 @@ fn an_action_is_compared_with_the_change_of_the_holds() {
             "removes or changes the hold of ana",
         ),
         (&["Undo"], held(&[&ana]), pin("b", &[&tom]), ""),
-        // A squashed commit.
+        // The next cases are squashed commits with several actions.
         (&["Unpin", "Promote"], held(&[&ana]), pin("b", &[]), ""),
         (
             &[""],
@@ -436,8 +436,8 @@ fn a_removal_and_a_creation_after_it_are_reported() {
                 ),
             ],
         ),
-        // The trailers of a promotion do not explain that the commit removes a ReleasePin, not even the
-        // promoted one.
+        // The trailers name a promotion. This does not explain why the commit removes a ReleasePin, not even that of
+        // the promoted component.
         (
             &promote,
             [
