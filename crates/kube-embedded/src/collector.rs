@@ -1,7 +1,7 @@
 //! Does the work that remains after a deletion: deletes the dependents of an owner, the objects of a deleted
 //! namespace, and the objects of a deleted CustomResourceDefinition.
 //!
-//! A deletion stores this follow-up work in its own transaction, so that a crash does not lose it. Several processes
+//! A deletion stores this follow-up work in its own transaction, so that a crash loses no work. Several processes
 //! may do the same work, because doing it twice has no effect.
 
 use std::collections::HashSet;
@@ -197,7 +197,7 @@ impl Shared {
     }
 
     /// Does the work before the deletion of an owner: deletes its dependents or orphans them, and then removes the
-    /// finalizer from the owner. Returns false if dependents still exist.
+    /// finalizer from the owner. Returns false if a dependent still blocks this.
     async fn finish_owner(&self, place: &str, finalizer: &str) -> Result<bool, Failure> {
         let mut parts = place.split('|');
         let (Some(storage), Some(namespace), Some(name)) =

@@ -60,7 +60,7 @@ pub(super) enum Content {
     Stream(Body),
     /// An aggregated discovery document, and the parameter of its media type that names its version.
     Aggregated(Value, String),
-    /// Bytes in this media type.
+    /// Bytes, and their media type.
     Other(&'static str, Vec<u8>),
 }
 

@@ -37,8 +37,8 @@ impl Damage {
         }
     }
 
-    /// Returns the damage of a store file because of which SQLite failed; None if SQLite failed for another reason or
-    /// the file is not a store.
+    /// Returns how a store file is damaged, if SQLite failed because of the damage. None if SQLite failed for another
+    /// reason, or if the file is not a store.
     pub(super) fn of(path: &Path, cause: &Error) -> Option<Self> {
         let code = cause.sqlite_error_code();
         let is_disk = code == Some(ErrorCode::SystemIoFailure);
