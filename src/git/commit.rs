@@ -342,7 +342,7 @@ impl Turn<'_> {
             }
         }
         // After a failed `git commit --only`, the index may contain new files, and edited files that a hook staged.
-        // Both are removed from the index.
+        // Both are reset.
         let known = edits.iter().filter(|edit| edit.before.is_some());
         let known = pathspecs(known.map(|edit| edit.path.as_str()));
         if !known.is_empty() {

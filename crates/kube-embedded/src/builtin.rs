@@ -1,9 +1,9 @@
 //! The built-in kinds: their resources and schemas.
 //!
-//! The conformance suite generates `builtin.json` from a kube-apiserver. `defaults.json` contains the
-//! defaults that Kubernetes sets in Go code, for each type. The few defaults that depend on more than the
-//! neighbouring fields are functions in `computed`. OpenAPI does not tell a pointer from a value, so
-//! `zeros.json` says how Go prints fields that are not set (from the tags of k8s.io/api 0.36).
+//! The table `builtin.json` is generated from a kube-apiserver by the conformance suite. `defaults.json` contains,
+//! for each type, the defaults that Kubernetes sets in Go code. The few defaults that depend on more than the
+//! neighbouring fields are functions in `computed`. `zeros.json` contains how Go prints fields that are not set (from
+//! the tags of k8s.io/api 0.36), because OpenAPI does not distinguish pointers from values.
 //!
 //! Known differences: kube-apiserver sets these fields, and this crate does not:
 //! - Service: clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy, nodePort, healthCheckNodePort;
@@ -22,27 +22,27 @@ use serde_json::{Map, Value};
 
 use super::schema::{DefaultStep, FieldError, Schema, Types};
 
-/// A built-in resource: the API serves it without a CustomResourceDefinition.
+/// A built-in resource, which the API has without a CustomResourceDefinition.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BuiltinResource {
-    /// The API group; empty for the core group.
+    /// The API group of the resource; empty for the core group.
     pub group: String,
-    /// The API version.
+    /// The API version of the resource.
     pub version: String,
     /// The kind of the objects.
     pub kind: String,
-    /// The plural name, which paths contain.
+    /// The plural name of the resource, which is in request paths.
     pub plural: String,
-    /// The singular name.
+    /// The singular name of the resource.
     pub singular: String,
-    /// The short names, such as `po`.
+    /// The short names of the resource, such as `po`.
     pub short_names: Vec<String>,
     /// The categories of the resource, such as `all`.
     pub categories: Vec<String>,
     /// Whether the objects of the resource have a namespace.
     pub namespaced: bool,
-    /// The verbs that the API allows.
+    /// The verbs that the API allows for the resource.
     pub verbs: Vec<String>,
     /// The subresources of the resource.
     pub subresources: Vec<BuiltinSubresource>,
@@ -52,15 +52,15 @@ pub struct BuiltinResource {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BuiltinSubresource {
-    /// The name in paths, such as `status`.
+    /// The name of the subresource in paths, such as `status`.
     pub name: String,
-    /// The API group of its request and response bodies.
+    /// The API group of the subresource's request and response bodies.
     pub group: String,
-    /// The API version of its request and response bodies.
+    /// The API version of the subresource's request and response bodies.
     pub version: String,
-    /// The kind of its request and response bodies.
+    /// The kind of the subresource's request and response bodies.
     pub kind: String,
-    /// The verbs that the API allows.
+    /// The verbs that the API allows for the subresource.
     pub verbs: Vec<String>,
 }
 
@@ -134,8 +134,8 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
     }
 });
 
-/// The fields of a type that Go prints in a special way when they are not set: it omits them, prints null, or
-/// prints a zero value although OpenAPI calls them optional.
+/// The fields of a type that are printed differently than OpenAPI says when they are not set: Go omits them, prints
+/// null, or prints a zero value.
 #[derive(Deserialize)]
 struct Zeros {
     #[serde(default)]
@@ -165,8 +165,8 @@ pub fn schema(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     Some(Arc::new(Schema::of(Arc::clone(&KINDS.types), *node)))
 }
 
-/// Returns the first error that Go's JSON decoder would report for the metadata of an object; empty if there
-/// is no error.
+/// Returns the first error that Go's JSON decoder would report for the metadata of an object; empty if the metadata
+/// has no error.
 pub fn metadata_errors(metadata: &Value) -> Vec<FieldError> {
     static NODE: LazyLock<Option<Schema>> = LazyLock::new(|| {
         let node = KINDS.metadata?;
@@ -177,7 +177,7 @@ pub fn metadata_errors(metadata: &Value) -> Vec<FieldError> {
         .unwrap_or_default()
 }
 
-/// Returns the OpenAPI v3 schemas of all built-in types; the keys are the names of the definitions.
+/// Returns the OpenAPI v3 schemas of all built-in types, by the names of their definitions.
 pub fn definitions() -> &'static Map<String, Value> {
     &TABLE.schemas
 }

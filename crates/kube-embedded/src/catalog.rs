@@ -1,4 +1,4 @@
-//! The resources that the API serves: the built-in ones, and those of CustomResourceDefinitions.
+//! The resources of the API: the built-in ones, and those of the CustomResourceDefinitions in the store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -14,99 +14,101 @@ use super::schema::Schema;
 use super::sqlite::{Key, Revision};
 use super::status::Subject;
 
-/// The storage name of CustomResourceDefinitions; see [`Resource::storage`].
+/// The name under which CustomResourceDefinitions are stored; see [`Resource::storage`].
 pub const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
-/// The storage name of ValidatingAdmissionPolicies.
+/// The name under which ValidatingAdmissionPolicies are stored; see [`Resource::storage`].
 pub const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
-/// The storage name of ValidatingAdmissionPolicyBindings.
+/// The name under which ValidatingAdmissionPolicyBindings are stored; see [`Resource::storage`].
 pub const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybindings";
-/// The storage name of namespaces.
+/// The name under which namespaces are stored; see [`Resource::storage`].
 pub const NAMESPACES: &str = "/namespaces";
 
 /// A resource in one API version.
 #[derive(Debug)]
 pub struct Resource {
-    /// The API group, the plural name and the kind.
+    /// The API group, the plural name and the kind of the resource.
     pub subject: Subject,
-    /// The API version.
+    /// The API version of the resource.
     pub version: String,
-    /// The singular name.
+    /// The singular name of the resource.
     pub singular: String,
-    /// The short names, such as `po`.
+    /// The short names of the resource, such as `po`.
     pub short_names: Vec<String>,
     /// The categories of the resource, such as `all`.
     pub categories: Vec<String>,
-    /// Whether the objects have a namespace.
+    /// Whether the objects of the resource have a namespace.
     pub namespaced: bool,
-    /// The verbs that the API allows.
+    /// The verbs that the API allows for the resource.
     pub verbs: Vec<String>,
     /// The subresources of the resource, such as `status` and `scale`.
     pub subresources: Vec<Subresource>,
-    /// The storage name, `{group}/{plural}`. The store keeps the objects of all versions under this name.
+    /// The name of the resource in the store, `{group}/{plural}`. The objects of all versions of a resource are
+    /// stored under it.
     pub storage: Arc<str>,
-    /// How this version differs from the stored form of the objects.
+    /// How the objects in this version differ from their stored form.
     pub shape: Shape,
-    /// The schema of the objects.
+    /// The schema of the resource's objects in this version.
     pub schema: Arc<Schema>,
-    /// The settings from a CustomResourceDefinition; None for built-in kinds.
+    /// The settings from the resource's CustomResourceDefinition; None for built-in kinds.
     pub custom: Option<Custom>,
 }
 
 /// A subresource: a part of an object that clients read or write at its own path.
 #[derive(Clone, Debug)]
 pub struct Subresource {
-    /// The name of the subresource, which is the last segment of the path.
+    /// The name of the subresource, which is the last segment of its path.
     pub name: String,
-    /// The group, version and kind of its request and response bodies.
+    /// The group, version and kind of the subresource's request and response bodies.
     pub kind: (String, String, String),
-    /// The verbs that the API allows.
+    /// The verbs that the API allows for the subresource.
     pub verbs: Vec<String>,
 }
 
-/// The settings of a CustomResourceDefinition, without the schema.
+/// The settings from a CustomResourceDefinition for one version, without the parsed schema.
 #[derive(Debug)]
 pub struct Custom {
-    /// The schema as its author wrote it, for the OpenAPI documents.
+    /// The schema as it is in the definition, for the OpenAPI documents.
     pub openapi: Value,
     rules: OnceLock<CrdRules>,
-    /// The columns of the definition, for Table answers.
+    /// The printer columns of the definition, for Table answers.
     pub columns: Vec<Value>,
-    /// The fields that a field selector may use, in addition to metadata fields.
+    /// The fields that a field selector may use in addition to the name and the namespace.
     pub selectable: Vec<String>,
-    /// The paths of the scale subresource; None if the resource has none.
+    /// The paths for the subresource `scale`; None if the resource does not have this subresource.
     pub scale: Option<Scale>,
-    /// Whether this version is the storage version of the definition.
+    /// Whether the definition stores objects in this version.
     pub storage_version: bool,
-    /// The revision of the definition. Objects with an older revision may lack the defaults of the schema.
+    /// The revision of the definition. Objects with an older revision may not have the defaults of the current
+    /// schema.
     pub since: Revision,
 }
 
 impl Custom {
-    /// Returns the CEL rules of the schema. They are compiled at the first call.
+    /// Returns the CEL rules in the schema. The first call compiles them.
     pub fn rules(&self) -> &CrdRules {
         self.rules
             .get_or_init(|| CrdRules::compile(&self.openapi).0)
     }
 }
 
-/// The paths of the scale subresource of a custom resource.
+/// The paths of the fields that the subresource `scale` of a custom resource reads and writes.
 #[derive(Clone, Debug)]
 pub struct Scale {
     /// The dotted path of the desired replica count, such as `.spec.replicas`.
     pub replicas: String,
     /// The dotted path of the current replica count, such as `.status.replicas`.
     pub status_replicas: String,
-    /// The dotted path of a label selector, which is a text in the object.
+    /// The dotted path of a text field with a label selector; None if the definition has none.
     pub selector: Option<String>,
 }
 
 impl Resource {
-    /// Returns the apiVersion of the objects: `group/version`, or only the version in the core group.
+    /// Returns the apiVersion of the resource's objects: `group/version`, or only the version in the core group.
     pub fn api_version(&self) -> String {
         api_version(&self.subject.group, &self.version)
     }
 
-    /// Returns the key of an object in the store.
+    /// Returns the key of an object of this resource in the store.
     pub fn key(&self, namespace: &str, name: &str) -> Key {
         Key {
             resource: self.storage.clone(),
@@ -125,12 +127,12 @@ impl Resource {
         self.subresource("status").is_some()
     }
 
-    /// Returns the kind of a list of the objects, such as `PodList`.
+    /// Returns the kind of a list of the resource's objects, such as `PodList`.
     pub fn list_kind(&self) -> String {
         format!("{}List", self.subject.kind)
     }
 
-    /// Returns whether a change of an object increments its metadata.generation.
+    /// Returns whether a change of an object's desired state increments its metadata.generation.
     pub fn counts_generations(&self) -> bool {
         self.custom.is_some()
             || matches!(
@@ -158,19 +160,19 @@ pub fn api_version(group: &str, version: &str) -> String {
     }
 }
 
-/// The resources that the API serves and the active admission policies, at one revision.
+/// The resources of the API, and the active admission policies, as they are in the store at one revision.
 pub struct Catalog {
-    /// The resources by (group, version, plural).
+    /// The resources by API group, version and plural name.
     resources: BTreeMap<(String, String, String), Arc<Resource>>,
-    /// The API groups with their versions. Built-in groups come first, and the preferred version of a group
-    /// comes first.
+    /// The API groups, each with its versions. Built-in groups come first, and the preferred version of a group comes
+    /// first.
     groups: Vec<(String, Vec<String>)>,
     rules: Arc<Rules>,
-    /// The catalog contains all definitions, policies and bindings up to this revision.
+    /// The revision of the store up to which this catalog contains all definitions, policies and bindings.
     pub revision: Revision,
 }
 
-/// The active admission policies. They are compiled at the first use.
+/// The active admission policies with their bindings. They are compiled when they are first used.
 struct Rules {
     policies: Vec<Value>,
     bindings: Vec<Value>,
@@ -178,13 +180,13 @@ struct Rules {
 }
 
 impl Catalog {
-    /// Builds a catalog from CustomResourceDefinitions, without admission policies.
+    /// Builds a catalog from CustomResourceDefinitions and without admission policies.
     pub fn of(definitions: &[Value]) -> Catalog {
         Self::build(None, definitions, Vec::new(), Vec::new(), 0)
     }
 
-    /// Builds a catalog from the stored definitions, policies and bindings. Parts that did not change are
-    /// taken from the catalog `earlier`.
+    /// Builds a catalog from the stored definitions, policies and bindings. The parts that have not changed are taken
+    /// from the catalog `earlier`, to save time.
     pub fn build(
         earlier: Option<&Catalog>,
         definitions: &[Value],
@@ -220,8 +222,7 @@ impl Catalog {
         for (_, versions) in &mut groups {
             versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
         }
-        // Built-in groups keep their order. The other groups follow, sorted by the rank of their best
-        // version.
+        // Built-in groups keep their order. The other groups come after them, sorted by their best version.
         let own = |group: &str| builtin::resources().iter().any(|r| r.group == group);
         groups.sort_by_cached_key(|(group, versions)| match own(group) {
             true => (false, None, String::new()),
@@ -249,7 +250,7 @@ impl Catalog {
         }
     }
 
-    /// Returns the active admission policies. They are compiled at the first call.
+    /// Returns the active admission policies. The first call compiles them.
     pub fn policies(&self) -> &Policies {
         let rules = &self.rules;
         rules
@@ -257,8 +258,8 @@ impl Catalog {
             .get_or_init(|| Policies::compile(&rules.policies, &rules.bindings).0)
     }
 
-    /// Returns this catalog's resources for a definition; empty if the definition has changed since this
-    /// catalog was built.
+    /// Returns this catalog's resources for a definition, to use them again; empty if the definition has changed
+    /// since.
     fn unchanged(&self, definition: &Value) -> Vec<Arc<Resource>> {
         let since = revision_of(definition);
         let spec = &definition["spec"];
@@ -277,7 +278,8 @@ impl Catalog {
             .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
-    /// Finds a resource by its storage name. Prefers the storage version of a definition.
+    /// Finds a resource by its name in the store; None if it does not exist. Of several versions, returns the one in
+    /// which objects are stored.
     pub fn stored(&self, storage: &str) -> Option<&Arc<Resource>> {
         let mut versions = self.resources.values().filter(|r| &*r.storage == storage);
         let first = versions.next()?;
@@ -307,7 +309,8 @@ impl Catalog {
     }
 }
 
-/// Returns the rank of a version name. The order is: v2, v1, v1beta2, v1beta1, v1alpha1, all other names.
+/// Returns the rank of a version name, by which versions are sorted: v2, v1, v1beta2, v1beta1, v1alpha1, all other
+/// names.
 fn version_rank(version: &str) -> (u8, u64, u64) {
     let numbers = |text: &str, word: &str| -> Option<(u64, u64)> {
         let (major, minor) = text.split_once(word)?;
@@ -372,8 +375,8 @@ fn built_in() -> Vec<Resource> {
         .collect()
 }
 
-/// Creates the resources of a definition, one per served version. A schema that cannot be parsed is replaced
-/// by an open schema.
+/// Creates the resources of a definition: one for each version that the definition serves. If its schema cannot be
+/// parsed, the resource has a schema that allows everything.
 fn custom(definition: &Value) -> Vec<Resource> {
     let spec = &definition["spec"];
     let names = &spec["names"];
@@ -417,8 +420,8 @@ fn custom(definition: &Value) -> Vec<Resource> {
                 .unwrap_or_default(),
             selector: scale.get("labelSelectorPath").map(text),
         });
-        // The API writes a number to this path. It checks the path again, because the stored definition may
-        // have a wrong one.
+        // The path is checked again, because an earlier version may have stored a wrong path, and the API writes a
+        // number to it.
         let scale = scale.filter(|scale| scale::is_place(&scale.replicas, "spec"));
         if scale.is_some() {
             subresources.push(Subresource {

@@ -1,8 +1,8 @@
-//! Does the follow-up work of deletions: deletes dependents, the objects of a deleted namespace, and the
-//! objects of a deleted CustomResourceDefinition.
+//! Does the work that remains after a deletion: deletes the dependents of an owner, the objects of a deleted
+//! namespace, and the objects of a deleted CustomResourceDefinition.
 //!
-//! A write stores its follow-up work in its own transaction, so that a crash loses nothing. The work is
-//! idempotent, so several processes may do it.
+//! A deletion stores this follow-up work in its own transaction, so that a crash loses no work. Several processes
+//! may do the same work, because doing it twice has no effect.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -19,7 +19,7 @@ use super::status::Failure;
 use super::write::nothing_holds;
 use super::{Shared, User, definitions, encode};
 
-/// Starts a task that does the follow-up work of deletions until the store is closed.
+/// Starts the task that does the follow-up work of deletions. The task ends when the store is closed.
 pub(super) fn start(shared: &Arc<Shared>) {
     let weak = Arc::downgrade(shared);
     let head = shared.store.head();
@@ -29,7 +29,7 @@ pub(super) fn start(shared: &Arc<Shared>) {
 async fn run(weak: Weak<Shared>, mut head: tokio::sync::watch::Receiver<u64>) {
     loop {
         let Some(shared) = weak.upgrade() else { return };
-        // Work that waits for a finalizer of another client is tried again after any change in the store.
+        // Work that waits for another client to remove a finalizer is tried again after each change in the store.
         let waiting = shared.work_off().await;
         let woken = async {
             if waiting {
@@ -43,19 +43,20 @@ async fn run(weak: Weak<Shared>, mut head: tokio::sync::watch::Receiver<u64>) {
         tokio::select! {
             () = news.notified() => {}
             () = woken => {}
-            // Another process may have stored work and ended before it did the work.
+            // The store is also checked at intervals, because another process may have stored work and ended before
+            // it did the work.
             () = tokio::time::sleep(std::time::Duration::from_secs(2)) => {}
         }
     }
 }
 
-/// Returns the text that identifies an object in follow-up work: `{storage}|{namespace}|{name}`.
+/// Returns the text that identifies an object in stored follow-up work: `{storage}|{namespace}|{name}`.
 pub(super) fn place(resource: &Resource, namespace: &str, name: &str) -> String {
     format!("{}|{namespace}|{name}", resource.storage)
 }
 
 impl Shared {
-    /// Does all follow-up work that can be done now. Returns true if some work must wait for another client.
+    /// Does the stored follow-up work. Returns true if some work must wait until another client removes a finalizer.
     async fn work_off(&self) -> bool {
         let mut waiting = false;
         let mut tried: HashSet<FollowUp> = HashSet::new();
@@ -74,8 +75,7 @@ impl Shared {
             if fresh.is_empty() {
                 return waiting;
             }
-            // With all deleted owners known, a dependent of several of them is written once, not once per
-            // owner.
+            // All deleted owners are collected first, so that a dependent of several of them is written only once.
             let gone: HashSet<String> = fresh
                 .iter()
                 .filter(|item| item.what == Follow::Dependents)
@@ -105,7 +105,8 @@ impl Shared {
         }
     }
 
-    /// Removes a deleted owner from its dependents, and deletes the dependents that have no other owner.
+    /// Removes a deleted owner from the ownerReferences of its dependents, and deletes the dependents that have no
+    /// other owner.
     async fn delete_dependents(
         &self,
         owner: &str,
@@ -117,7 +118,8 @@ impl Shared {
         Ok(true)
     }
 
-    /// Removes owners from a dependent. Deletes the dependent if no owner remains, unless `orphan` is set.
+    /// Removes owners from the ownerReferences of a dependent. If no owner remains, deletes the dependent, unless
+    /// `orphan` is true.
     async fn release_dependent(
         &self,
         key: &Key,
@@ -194,8 +196,8 @@ impl Shared {
         }
     }
 
-    /// Deletes or orphans the dependents of an owner whose deletion waits for them. Then removes the
-    /// finalizer from the owner.
+    /// Does the work before the deletion of an owner: deletes its dependents or orphans them, and then removes the
+    /// finalizer from the owner. Returns false if a dependent still blocks this.
     async fn finish_owner(&self, place: &str, finalizer: &str) -> Result<bool, Failure> {
         let mut parts = place.split('|');
         let (Some(storage), Some(namespace), Some(name)) =
@@ -228,7 +230,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Returns whether a dependent still exists and blocks the deletion of its owner.
+    /// Returns whether a dependent exists and blocks the deletion of its owner (`blockOwnerDeletion`).
     async fn still_blocks(&self, key: &Key, owner: &str) -> Result<bool, Failure> {
         let Some(row) = self.store.get(key).await? else {
             return Ok(false);
@@ -268,7 +270,8 @@ impl Shared {
             }
             let stored = if nothing_holds(resource, &object) {
                 object::meta_mut(&mut object).remove("finalizers");
-                // The dependents are already deleted or orphaned, so this removal has no follow-up work.
+                // The object is removed without new follow-up work, because its dependents are already deleted or
+                // orphaned.
                 self.remove(resource, &object, row.revision).await
             } else {
                 self.put(resource, &old, &object, Vec::new()).await
@@ -281,7 +284,8 @@ impl Shared {
         }
     }
 
-    /// Deletes all objects in a namespace, then the namespace. Returns false if finalizers delay the work.
+    /// Deletes all objects in a namespace, then the namespace itself. Returns false if finalizers of objects delay
+    /// this.
     async fn empty_namespace(&self, name: &str) -> Result<bool, Failure> {
         let catalog = self.catalog().await?;
         let Some(namespaces) = catalog.stored(NAMESPACES).cloned() else {
@@ -311,8 +315,8 @@ impl Shared {
         Ok(self.store.get(&key).await?.is_none())
     }
 
-    /// Deletes all objects of a CustomResourceDefinition, then the definition. Returns false if finalizers
-    /// delay the work.
+    /// Deletes all objects of a CustomResourceDefinition, then the definition itself. Returns false if finalizers of
+    /// objects delay this.
     async fn empty_definition(&self, name: &str) -> Result<bool, Failure> {
         let catalog = self.catalog().await?;
         let Some(definitions) = catalog.stored(DEFINITIONS).cloned() else {
@@ -347,7 +351,8 @@ impl Shared {
         Ok(true)
     }
 
-    /// Deletes all objects in a scope. Returns whether finalizers keep some of them.
+    /// Deletes all objects of a resource in a scope. Returns whether some of them still exist because of their
+    /// finalizers.
     async fn delete_all(
         &self,
         resource: &Resource,

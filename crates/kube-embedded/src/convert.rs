@@ -1,14 +1,14 @@
-//! Converts the kinds that two API versions serve in different forms.
+//! Converts objects of the two built-in kinds that have different forms in different API versions.
 //!
-//! The core group and events.k8s.io serve the same Event objects. autoscaling has two versions of
-//! HorizontalPodAutoscaler. The store keeps the form with more fields. All other kinds have one form.
+//! Event has one form in the core group and one in events.k8s.io. HorizontalPodAutoscaler has one form in
+//! autoscaling/v1 and one in v2. The store contains the form with more fields. All other kinds have only one form.
 
 use serde_json::{Value, json};
 
 use super::catalog::Resource;
 
-/// The names of the fields of an Event: (in events.k8s.io, in the core group). The store uses the names of
-/// the core group.
+/// The fields of an Event whose names differ: the name in events.k8s.io, and the name in the core group. In the
+/// store, they have the names of the core group.
 const EVENT: [(&str, &str); 8] = [
     ("note", "message"),
     ("regarding", "involvedObject"),
@@ -20,19 +20,19 @@ const EVENT: [(&str, &str); 8] = [
     ("reportingInstance", "reportingInstance"),
 ];
 
-/// The form in which the API serves the objects of a resource.
+/// The form of a resource's objects in requests and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// The form in which the objects are stored.
+    /// The same form as in the store.
     Stored,
-    /// An Event of events.k8s.io/v1.
+    /// The form of an Event in events.k8s.io/v1.
     Event,
-    /// A HorizontalPodAutoscaler of autoscaling/v1.
+    /// The form of a HorizontalPodAutoscaler in autoscaling/v1.
     Autoscaler,
 }
 
 impl Shape {
-    /// Returns the form in which the API serves a built-in resource.
+    /// Returns the form of a built-in resource's objects in requests and answers.
     pub fn of(group: &str, version: &str, plural: &str) -> Shape {
         match (group, version, plural) {
             ("events.k8s.io", _, "events") => Shape::Event,
@@ -41,7 +41,7 @@ impl Shape {
         }
     }
 
-    /// Returns the storage name of a built-in resource.
+    /// Returns the name under which a built-in resource is stored.
     pub fn storage(group: &str, plural: &str) -> String {
         match (group, plural) {
             ("events.k8s.io", "events") => "/events".to_owned(),
@@ -49,7 +49,7 @@ impl Shape {
         }
     }
 
-    /// Converts an object from the stored form to the served form.
+    /// Converts an object from the stored form to this form.
     pub fn serve(self, object: &mut Value) {
         match self {
             Shape::Stored => {}
@@ -69,7 +69,7 @@ impl Shape {
         }
     }
 
-    /// Converts an object from the served form to the stored form.
+    /// Converts an object from this form to the stored form.
     pub fn store(self, object: &mut Value) {
         match self {
             Shape::Stored => {}
@@ -108,8 +108,8 @@ fn cpu_target(metrics: &Value) -> Option<&Value> {
         .and_then(|metric| metric["resource"]["target"].get("averageUtilization"))
 }
 
-/// Returns whether a stored object must be parsed and converted before it is served. `revision` is the
-/// revision of the object.
+/// Returns whether an object cannot be answered as its stored bytes, because it must be converted. `revision` is the
+/// object's revision.
 pub fn needs_parsing(resource: &Resource, revision: u64) -> bool {
     resource.shape != Shape::Stored
         || resource
@@ -118,14 +118,14 @@ pub fn needs_parsing(resource: &Resource, revision: u64) -> bool {
             .is_some_and(|custom| custom.since > revision)
 }
 
-/// Converts a stored object to the served form. Also applies a schema that has changed since the object was
-/// stored.
+/// Converts a stored object to the form of answers. If the definition has changed since the object was stored, also
+/// prunes the object and sets its defaults.
 pub fn refresh(resource: &Resource, revision: u64, object: &mut Value) {
     resource.shape.serve(object);
     if let Some(custom) = &resource.custom
         && custom.since > revision
     {
-        // The definition has changed since the object was stored.
+        // The definition has changed since the object was stored, so the object is adapted to the current schema.
         resource.schema.prune(object);
         resource.schema.fill_defaults(object);
     }

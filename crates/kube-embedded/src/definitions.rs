@@ -1,6 +1,6 @@
-//! Validates CustomResourceDefinitions and sets their status: the accepted names and the conditions.
+//! Validates CustomResourceDefinitions, and sets the accepted names and the conditions in their status.
 //!
-//! kube-apiserver sets the conditions in the background; this module sets them in the write that creates or
+//! kube-apiserver sets the conditions later, in the background. This module sets them in the write that creates or
 //! changes the definition.
 
 mod naming;
@@ -16,11 +16,11 @@ use super::origin::NotStored;
 use super::status::{Cause, Failure};
 use super::{Shared, encode, scale};
 
-/// The finalizer of a definition, which delays its deletion until its objects are deleted.
+/// The finalizer of a CustomResourceDefinition. Because of it, the definition exists until its objects are deleted.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 impl Shared {
-    /// Validates a new CustomResourceDefinition, and sets its defaults and its status. Ignores objects of
+    /// Validates a new CustomResourceDefinition, and sets its defaults and its status. Does nothing for objects of
     /// other kinds.
     pub(super) async fn establish(
         &self,
@@ -42,7 +42,7 @@ impl Shared {
             return Err(Failure::invalid(&resource.subject, &name, causes));
         }
         let stored: Vec<Value> = storage_version(object).into_iter().collect();
-        // The status that the creation itself sets has no field manager.
+        // No field manager owns this status, because the creation itself sets it.
         let status = json!({
             "acceptedNames": {"kind": "", "plural": ""},
             "conditions": [],
@@ -63,7 +63,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Validates a changed CustomResourceDefinition, and updates its status. Ignores objects of other kinds.
+    /// Validates a changed CustomResourceDefinition, and updates its status. Does nothing for objects of other kinds.
     pub(super) async fn reestablish(
         &self,
         resource: &Resource,
@@ -98,7 +98,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Updates the definitions that wait for the names of a deleted definition of their group.
+    /// After the deletion of a definition, updates the definitions of the same group that wanted its names.
     pub(super) async fn free_names(
         &self,
         resource: &Resource,
@@ -124,7 +124,7 @@ impl Shared {
                 continue;
             }
             match self.put(resource, &old, &object, Vec::new()).await {
-                // After a conflict, nothing is to be done: the other writer has checked the names.
+                // A conflict is ignored, because the other writer has checked the names too.
                 Ok(_) | Err(NotStored::Conflict) => {}
                 Err(NotStored::Failed(failure)) => return Err(failure),
             }
@@ -136,7 +136,7 @@ impl Shared {
     }
 }
 
-/// Returns whether the API serves the objects of a definition.
+/// Returns whether clients can use the objects of a definition.
 pub fn is_established(definition: &Value) -> bool {
     condition(definition, "Established") != Some("False")
 }
@@ -147,8 +147,8 @@ fn condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a str> {
     found["status"].as_str()
 }
 
-/// Checks whether other definitions use the names, and writes the accepted names and the conditions to the
-/// status.
+/// Checks whether other definitions already use the names of a definition, and writes the accepted names and the
+/// conditions to its status.
 fn accept_names(object: &mut Value, others: &[Value], now: &str) {
     let naming = naming::of(object, others);
     let names = match &naming.conflict {
@@ -156,7 +156,7 @@ fn accept_names(object: &mut Value, others: &[Value], now: &str) {
         Some((reason, message)) => ("False", *reason, message.as_str()),
     };
     set_condition(object, "NamesAccepted", names, now);
-    // An established definition stays established, because it may have objects.
+    // A definition that is already established keeps this condition, because it may have objects.
     if condition(object, "Established") != Some("True") {
         let established = match naming.conflict {
             None => (
@@ -198,8 +198,8 @@ fn set_condition(object: &mut Value, kind: &str, said: (&str, &str, &str), now: 
     }
 }
 
-/// Returns the errors in the schemas of a definition. The check runs on a blocking thread, because compiling
-/// the CEL rules is slow.
+/// Returns the errors in the schemas of a definition. The check runs on a blocking thread, because it compiles CEL
+/// rules, which is slow.
 async fn unusable(spec: &Value) -> Result<Vec<Cause>, Failure> {
     let spec = spec.clone();
     tokio::task::spawn_blocking(move || structural::check(&spec))
@@ -258,7 +258,7 @@ fn nowhere(object: &Value) -> Option<Cause> {
     })
 }
 
-/// Returns an error for each invalid path in a scale subresource.
+/// Returns an error for each invalid path in the subresource `scale` of a definition.
 fn misplaced(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let versions = object["spec"]["versions"].as_array();
@@ -299,7 +299,8 @@ fn misplaced(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Returns an error for each changed field that determines where the objects are stored.
+/// Returns an error for each changed field of a definition that must stay the same, because it determines where the
+/// objects are stored.
 fn changed(old: &Value, object: &Value) -> Vec<Cause> {
     let established = condition(old, "Established") == Some("True");
     [

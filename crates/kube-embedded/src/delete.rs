@@ -14,11 +14,12 @@ use super::status::Failure;
 use super::write::{nothing_holds, work};
 use super::{Shared, User, encode};
 
-/// The finalizer of a foreground deletion, which deletes the dependents before the owner.
+/// The finalizer of an owner whose dependents must be deleted before it (foreground deletion).
 pub const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an orphaning deletion, which keeps the dependents and removes their owner reference.
+/// The finalizer of an owner whose dependents must be kept. They lose their owner reference before the owner is
+/// deleted.
 pub const ORPHAN: &str = "orphan";
-/// The namespaces that every cluster has.
+/// The namespaces that every cluster has, so they cannot be deleted.
 const SYSTEM: [&str; 3] = ["default", "kube-system", "kube-public"];
 const ATTEMPTS: usize = 50;
 
@@ -39,8 +40,8 @@ enum Propagation {
     Orphan,
 }
 
-/// The result of a deletion: the object that still waits for its finalizers, or the last state of the removed
-/// object.
+/// The result of deleting an object: the object, if it still waits for its finalizers, or the last state of the
+/// object, if it is removed.
 pub(super) enum Left {
     Waiting(Value),
     Gone(Value),
@@ -85,7 +86,7 @@ impl Shared {
         Ok(answer.warning(warnings))
     }
 
-    /// Answers a DELETE request for all objects that match the selectors.
+    /// Answers a DELETE request for all objects that match the selectors of the request.
     pub(super) async fn delete_collection(
         &self,
         resource: &Resource,
@@ -149,7 +150,7 @@ impl Shared {
         ))
     }
 
-    /// Deletes one object. An object with finalizers only gets a deletionTimestamp.
+    /// Deletes one object. If the object has finalizers, it stays and gets a deletionTimestamp.
     #[allow(clippy::too_many_arguments)]
     pub(super) async fn delete_object(
         &self,
@@ -215,7 +216,7 @@ impl Shared {
             };
             match stored {
                 Ok(left) => return Ok((left, warnings)),
-                // After a conflict, the loop checks the preconditions again on the new state.
+                // After a conflict, the loop reads the object again and checks the preconditions on its new state.
                 Err(NotStored::Conflict) => {}
                 Err(NotStored::Failed(failure)) => return Err(failure),
             }
@@ -225,8 +226,8 @@ impl Shared {
 }
 
 impl Deletion {
-    /// Returns the options with which the collector deletes an object. The uid protects a later object with
-    /// the same name.
+    /// Returns the options with which the collector deletes an object. They contain the uid, so that a later object
+    /// of the same name is not deleted.
     pub(super) fn of(uid: &str) -> Deletion {
         Deletion {
             uid: Some(uid.to_owned()),
@@ -271,7 +272,7 @@ impl Deletion {
     }
 }
 
-/// Parses the options of a deletion from the query and the body. The body has precedence.
+/// Parses the options of a deletion from the query and the body of the request. An option in the body has priority.
 fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
     let body: Value = match body.is_empty() {
         true => json!({}),
@@ -284,13 +285,13 @@ fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
             "error decoding DeleteOptions: the body is not an object",
         ));
     }
-    // DeleteOptions have the same type in every API group.
+    // The apiVersion is removed before the check, because DeleteOptions have the same fields in every API group.
     let mut ours = body.clone();
     if ours["apiVersion"].is_string() {
         object::map_of(&mut ours).remove("apiVersion");
     }
-    // An option that cannot be parsed is an error, because the deletion would do more than the client asked
-    // for without it.
+    // An option that cannot be parsed is an error. If it were ignored, the API could delete more than the client
+    // wants.
     object::readable_as("", "v1", "DeleteOptions", &ours)
         .map_err(|why| why.refuse("DeleteOptions", "v1"))?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -337,8 +338,7 @@ fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
     })
 }
 
-/// Returns the state of an object that waits for its finalizers: with a deletionTimestamp, and with the
-/// finalizer of the propagation policy.
+/// Returns the object with a deletionTimestamp, and with the finalizer that the propagation policy requires.
 fn doomed(resource: &Resource, old: &Value, deletion: &Deletion, now: &str) -> Value {
     let mut object = old.clone();
     let first = meta(old, "deletionTimestamp").is_empty();
@@ -383,7 +383,7 @@ fn doomed(resource: &Resource, old: &Value, deletion: &Deletion, now: &str) -> V
     object
 }
 
-/// Returns the follow-up work that must be done before the object can be removed.
+/// Returns the follow-up work that must be done before an object can be removed, from its finalizers.
 fn pending(resource: &Resource, object: &Value) -> Vec<super::sqlite::FollowUp> {
     let mut found = Vec::new();
     let name = meta(object, "name");
@@ -408,7 +408,7 @@ fn pending(resource: &Resource, object: &Value) -> Vec<super::sqlite::FollowUp> 
     found
 }
 
-/// Returns whether the answer to a deletion is the object instead of a Status.
+/// Returns whether the API answers the deletion of an object with the object, and not with a Status.
 fn returns_object(resource: &Resource) -> bool {
     resource.subject.group.is_empty()
         && matches!(

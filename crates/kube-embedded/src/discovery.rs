@@ -1,4 +1,4 @@
-//! Answers discovery requests, in the older format and in the aggregated format.
+//! Answers discovery requests, in both formats of Kubernetes: the older one and the aggregated one.
 
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use super::catalog::{Catalog, Resource, api_version};
 use super::service::{Answer, Content};
 use super::status::Failure;
 
-/// The Kubernetes version of the kube-apiserver from which the table of built-in kinds was generated.
+/// The Kubernetes version that the API reports: that of the kube-apiserver from which the table of built-in kinds was
+/// generated.
 const SERVED: (&str, &str, &str) = ("1", "36", "v1.36.3");
 
 /// Answers a request for `/version`.
@@ -148,7 +149,7 @@ fn storage_hash(resource: &Resource) -> String {
     BASE64_STANDARD.encode(digest.get(..8).unwrap_or_default())
 }
 
-/// Returns the version of the aggregated format that the client accepts; None if it accepts only the older
+/// Returns the version of the aggregated format that the client accepts; None if the client accepts only the older
 /// format.
 fn aggregated(headers: &HeaderMap) -> Option<&'static str> {
     let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
@@ -203,7 +204,7 @@ fn aggregate(catalog: &Catalog, form: &str, wanted: impl Fn(&str) -> bool) -> An
 fn aggregated_entry(resource: &Resource) -> Value {
     let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     let subject = &resource.subject;
-    // For a built-in kind, group and version are empty, because the enclosing entry contains them.
+    // The group and version of a built-in kind are left out here, because the entry around it contains them.
     let (group, version) = match resource.custom {
         Some(_) => (subject.group.as_str(), resource.version.as_str()),
         None => ("", ""),

@@ -1,6 +1,7 @@
-//! Finds fields that occur twice in an object of a JSON body. After parsing, they can no longer be seen.
+//! Finds fields that occur twice in an object of a JSON body. This must happen on the bytes, because a parsed object
+//! has each field only once.
 //!
-//! The search makes one pass over the bytes, and stores only the field names of the enclosing objects. It
+//! The search reads the bytes once, and stores only the field names of the objects around the current position. It
 //! ignores syntax errors, because the parser of the body reports them.
 
 use std::borrow::Cow;
@@ -9,7 +10,7 @@ use std::fmt::{self, Write};
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// The largest number of reported fields, as in kube-apiserver.
+/// The largest number of duplicate fields that are returned, as in kube-apiserver.
 const MOST: usize = 100;
 
 /// Returns the paths of the fields that occur more than once in an object of the body, such as `data.k`.
@@ -27,7 +28,8 @@ pub fn duplicates(body: &[u8]) -> Vec<String> {
     }
 }
 
-/// One step of a path. It links to the previous step, so that only reported paths are converted to text.
+/// One step of a path. It refers to the step before it, so that only the paths of duplicate fields are converted to
+/// text.
 #[derive(Clone, Copy)]
 struct Link<'p> {
     parent: Option<&'p Link<'p>>,
@@ -60,7 +62,7 @@ impl Link<'_> {
     }
 }
 
-/// The path of the next value, and the paths of the duplicate fields that were found.
+/// The path of the next value in the body, and the paths of the duplicate fields that were found so far.
 struct Place<'p, 'f> {
     parent: Option<&'p Link<'p>>,
     step: Step<'p>,

@@ -1,8 +1,8 @@
 //! Converts between the stored bytes of an object and JSON.
 //!
-//! A row of the store has one column for metadata and one for the rest of the object. It does not contain the
-//! fields that follow from its key: apiVersion, kind and resourceVersion. The bytes of an object are
-//! assembled without parsing, and metadata can be read without the rest.
+//! A row of the store has one column for the metadata and one for the rest of the object. The columns leave out
+//! apiVersion, kind and resourceVersion, because these follow from the key and the revision of the row. So an object
+//! can be answered without parsing its bytes, and metadata can be read without the rest.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::convert::{self, Shape};
 use super::sqlite::{Revision, Row};
 use super::status::Failure;
 
-/// Assembles the JSON bytes of an object.
+/// Returns an object as JSON bytes, from a row of the store.
 pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
     if convert::needs_parsing(resource, row.revision)
         && let Ok(object) = value(resource, row)
@@ -31,8 +31,8 @@ pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
     out
 }
 
-/// Assembles the JSON bytes of a list item. As in kube-apiserver, an item of a built-in kind has no
-/// apiVersion and kind.
+/// Returns an object as the JSON bytes of a list item. An item of a built-in kind has no apiVersion and kind, as in
+/// kube-apiserver.
 pub fn item_bytes(resource: &Resource, row: &Row) -> Vec<u8> {
     if resource.custom.is_some() || convert::needs_parsing(resource, row.revision) {
         return bytes(resource, row);
@@ -53,7 +53,7 @@ fn append_rest(row: &Row, out: &mut Vec<u8>) {
     }
 }
 
-/// Assembles the JSON bytes of a PartialObjectMetadata.
+/// Returns the metadata of an object as the JSON bytes of a PartialObjectMetadata.
 pub fn partial_bytes(row: &Row) -> Vec<u8> {
     let mut out = Vec::with_capacity(row.meta.len() + 128);
     out.extend_from_slice(
@@ -69,7 +69,7 @@ fn metadata(row: &Row, out: &mut Vec<u8>) {
     out.extend_from_slice(row.meta.get(1..).unwrap_or_default());
 }
 
-/// Parses the object in a row of the store. Fails if the stored JSON is damaged.
+/// Parses the object in a row of the store. Fails if the bytes in the row are damaged.
 pub fn value(resource: &Resource, row: &Row) -> Result<Value, Failure> {
     let broken =
         |cause| Failure::internal(format!("{:?} is damaged in the store: {cause}", row.key));
@@ -87,7 +87,8 @@ pub fn value(resource: &Resource, row: &Row) -> Result<Value, Failure> {
     Ok(object)
 }
 
-/// Splits an object into the bytes of its metadata and of the rest, for the store.
+/// Returns the bytes of an object's metadata, and the bytes of the rest of the object, for the two columns of the
+/// store.
 pub fn split(resource: &Resource, object: &Value) -> (Vec<u8>, Vec<u8>) {
     if resource.shape != Shape::Stored {
         let mut stored = object.clone();

@@ -1,11 +1,11 @@
 //! A Kubernetes API in this process: a `tower::Service` over one SQLite file.
 //!
-//! [`Embedded::client`] returns a `kube::Client` of this API. The conformance suite runs the same cases
-//! against this API and against a kube-apiserver. The API serves one user and runs no pods. It has no RBAC:
-//! only the admission policies in the store refuse a write.
+//! [`Embedded::client`] returns a `kube::Client` of this API. The API has one user and runs no pods. It has no RBAC,
+//! so only the admission policies in the store refuse a write. The conformance suite runs the same test cases against
+//! this API and against a kube-apiserver.
 //!
-//! The caller supplies its kinds, admission policies, stamps and clock ([`Setup`]). The objects of some
-//! resources can live outside the store, for example in files ([`Origin`]).
+//! The caller supplies its own kinds, admission policies, stamps and clock ([`Setup`]). The objects of some resources
+//! can be outside the store, for example in files ([`Origin`]).
 
 #![warn(missing_docs)]
 
@@ -54,7 +54,7 @@ pub use sqlite::{OpenError, long_waits};
 use status::Failure;
 pub use table::human_duration;
 
-/// Compiles and runs the example in README.md.
+/// This item exists so that the documentation tests compile and run the example in README.md.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
@@ -67,13 +67,13 @@ pub struct Embedded {
     clock: Clock,
 }
 
-/// Returns the current time, which the API writes to metadata.
+/// A function that returns the current time, which the API writes to metadata.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 
-/// The user who sends the requests.
+/// The user who sends requests to the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The user name.
+    /// The name of the user.
     pub name: String,
     /// The groups of the user.
     pub groups: Vec<String>,
@@ -83,26 +83,27 @@ pub struct User {
 pub struct Shared {
     store: Store,
     catalog: RwLock<Arc<Catalog>>,
-    /// Locked while the catalog is built, so that many waiting requests build it only once.
+    /// A lock that is held while the catalog is built, so that several waiting requests do not build it several
+    /// times.
     building: tokio::sync::Mutex<()>,
-    /// Notified when a deletion stores follow-up work for the collector.
+    /// Notified when a deletion has stored follow-up work for the collector.
     work: Arc<tokio::sync::Notify>,
     stamps: Arc<[Stamp]>,
     clock: Clock,
-    /// The origin of objects that live outside the store; None if all objects are in the store.
+    /// The source of the objects that are not in the store; None if all objects are in the store.
     origin: Option<Arc<dyn Origin>>,
 }
 
-/// An open store in which the objects of the setup may not be installed yet.
+/// A store that is open, but may not contain the objects of its setup yet; see [`Embedded::begin`].
 pub struct Opening {
     embedded: Embedded,
     setup: Setup,
-    /// The objects of the setup; None if they are already installed.
+    /// The objects of the setup that must be installed; None if they are already installed.
     missing: Option<Vec<Value>>,
 }
 
 impl Embedded {
-    /// Opens or creates the store file, and installs the objects of the setup.
+    /// Opens or creates the store file, and installs the objects of the setup in it.
     pub async fn open(path: &Path, user: &str, setup: Setup) -> Result<Embedded, OpenError> {
         let opening = Self::begin(path, user, setup, None).await?;
         opening.finish().await?;
@@ -114,7 +115,7 @@ impl Embedded {
         Self::start(Store::open_readonly, path, user, &Setup::default(), None).await
     }
 
-    /// Opens or creates the store file without installing the objects of the setup. The caller then calls
+    /// Opens or creates the store file. Does not install the objects of the setup; for this, the caller calls
     /// [`Opening::finish`].
     pub async fn begin(
         path: &Path,
@@ -178,7 +179,7 @@ impl Embedded {
         kube::Client::new(self.clone(), namespace)
     }
 
-    /// Returns the same API for another user.
+    /// Returns the same API with requests of another user.
     pub fn as_user(&self, user: User) -> Embedded {
         Embedded {
             user: Arc::new(user),
@@ -186,7 +187,7 @@ impl Embedded {
         }
     }
 
-    /// Returns the same API with another clock. A demo uses this to write past events.
+    /// Returns the same API with another clock, for example to write events of the past for a demo.
     pub fn at(&self, clock: Clock) -> Embedded {
         Embedded {
             clock,
@@ -194,29 +195,29 @@ impl Embedded {
         }
     }
 
-    /// Returns the store.
+    /// Returns the store in which the API keeps its objects.
     pub fn store(&self) -> &Store {
         &self.shared.store
     }
 
-    /// Returns the state that all clones share.
+    /// Returns the state that all clones of this API share.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 }
 
 impl Opening {
-    /// Returns the API. Before [`finish`](Self::finish), the objects of the setup may be missing.
+    /// Returns the API. Until [`finish`](Self::finish) was called, it may not have the objects of the setup.
     pub fn embedded(&self) -> &Embedded {
         &self.embedded
     }
 
-    /// Returns whether the store does not have the objects of this setup, but those of another setup or none.
+    /// Returns whether the store does not have the objects of this setup yet, so that `finish` will install them.
     pub fn is_outdated(&self) -> bool {
         self.missing.is_some()
     }
 
-    /// Returns the catalog that the API will have after [`finish`](Self::finish).
+    /// Returns the catalog that the API has after [`finish`](Self::finish).
     pub async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
         match &self.missing {
             None => self.embedded.shared.catalog().await,
@@ -227,7 +228,7 @@ impl Opening {
         }
     }
 
-    /// Installs the objects of the setup if they are missing, and starts the garbage collector.
+    /// Installs the objects of the setup if the store does not have them, and starts the collector.
     pub async fn finish(&self) -> Result<(), OpenError> {
         let embedded = &self.embedded;
         if let Some(objects) = &self.missing {
@@ -240,22 +241,22 @@ impl Opening {
 }
 
 impl Shared {
-    /// Returns the store.
+    /// Returns the store in which the API keeps its objects.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Returns the origin of a resource; None if its objects are in the store.
+    /// Returns the origin that contains the objects of a resource; None if they are in the store.
     fn origin_of(&self, resource: &catalog::Resource) -> Option<&Arc<dyn Origin>> {
         self.origin.as_ref().filter(|origin| origin.has(resource))
     }
 
-    /// Returns the current time in the format of Kubernetes timestamps.
+    /// Returns the current time of the clock, in the format of Kubernetes timestamps.
     fn now(&self) -> String {
         service::dated((self.clock)())
     }
 
-    /// Returns the keys of all objects of a resource. `resource` is a storage name.
+    /// Returns the keys of all objects of a resource. `resource` is the resource's name in the store.
     pub async fn keys(&self, resource: &str) -> Result<Vec<Key>, Failure> {
         let mut found = Vec::new();
         self.each(resource, false, |row| found.push(row.key))
@@ -263,7 +264,7 @@ impl Shared {
         Ok(found)
     }
 
-    /// Returns the current catalog. Builds it again after a change of a definition or a policy.
+    /// Returns the current catalog. If a definition or a policy has changed, builds the catalog again.
     pub async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
         let newest = [DEFINITIONS, POLICIES, BINDINGS]
             .into_iter()
@@ -273,7 +274,7 @@ impl Shared {
         self.catalog_since(newest).await
     }
 
-    /// Returns a catalog that is at least as new as a revision.
+    /// Returns a catalog that contains all changes up to a revision.
     async fn catalog_since(&self, revision: sqlite::Revision) -> Result<Arc<Catalog>, Failure> {
         let known = self.known();
         if known.revision >= revision {
@@ -294,8 +295,8 @@ impl Shared {
 
     /// Builds the catalog from the store.
     async fn refresh(&self) -> Result<Arc<Catalog>, Failure> {
-        // The revision is read before the definitions. A change during this function then has a newer
-        // revision, and the next request builds the catalog again.
+        // The revision is read before the definitions, so that a change in between is newer than this catalog. Then
+        // the next request builds the catalog again.
         let revision = self.store.newest().await.map_err(Failure::from)?;
         let definitions = self.all(DEFINITIONS).await?;
         let policies = self.all(POLICIES).await?;
@@ -319,7 +320,8 @@ impl Shared {
         Ok(built)
     }
 
-    /// Returns all objects of a resource in their stored version. Use it only for resources with few objects.
+    /// Returns all objects of a resource in their stored version. All are in memory, so the resource must have few
+    /// objects.
     async fn all(&self, resource: &str) -> Result<Vec<Value>, Failure> {
         let (mut found, mut is_damaged) = (Vec::new(), false);
         self.each(resource, true, |row| {
@@ -327,8 +329,7 @@ impl Shared {
                 serde_json::from_slice::<Map<String, Value>>(&row.meta),
                 serde_json::from_slice::<Map<String, Value>>(&row.rest),
             ) else {
-                // A JSON value that is not an object is skipped here. A request for this object reports the
-                // damage.
+                // A JSON value that is not an object is skipped here, because a request for it reports the damage.
                 let is_json =
                     |text: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
                 is_damaged |= !is_json(&row.meta) || !is_json(&row.rest);
@@ -341,7 +342,7 @@ impl Shared {
         })
         .await?;
         match is_damaged {
-            // Skipping a damaged definition would remove its kind from the catalog, so this is an error.
+            // A damaged definition is an error here, because without it the catalog would not have its kind.
             true => Err(Failure::from(StoreError::Damaged {
                 path: self.store.path().to_owned(),
                 damage: sqlite::Damage::Corrupt,
@@ -350,7 +351,7 @@ impl Shared {
         }
     }
 
-    /// Calls `take` for each row of a resource; reads the rows page by page.
+    /// Calls `take` for each row of a resource, and reads the rows page by page to save memory.
     async fn each(
         &self,
         resource: &str,

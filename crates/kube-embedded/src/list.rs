@@ -1,5 +1,5 @@
-//! Answers GET requests for one object and for lists, with selectors and pages. A list may be larger than the
-//! memory.
+//! Answers GET requests for one object and for lists, with selectors and pages. A long list is sent in pieces, so
+//! that it may be larger than the memory.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use super::sqlite::{PageRequest, Revision, Row, Scope, StoreError};
 use super::status::{Cause, Failure, Subject};
 use super::{Shared, encode, table};
 
-/// The number of rows that a list reads and sends at once.
+/// The largest number of rows that a list reads at once and sends as one piece.
 const PIECE_ROWS: usize = 512;
 const PIECE_BYTES: usize = 2 << 20;
 
-/// The objects that a request asks for: a scope and two selectors.
+/// The objects that a list or watch request asks for: a scope, a label selector and a field selector.
 #[derive(Clone)]
 pub(super) struct Chosen {
     pub scope: Scope,
@@ -47,12 +47,13 @@ impl Chosen {
         })
     }
 
-    /// Returns whether the request has no selectors, so that all objects in the scope match.
+    /// Returns whether all objects in the scope match, because the request has no selectors.
     pub fn all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns whether a row matches the selectors. Parses only the parts of the row that the selectors need.
+    /// Returns whether the object in a row matches the selectors. Parses only the parts of the row that the selectors
+    /// need.
     pub fn matches(&self, resource: &Resource, row: &Row) -> Result<bool, Failure> {
         if self.all() {
             return Ok(true);
@@ -68,7 +69,7 @@ impl Chosen {
     }
 }
 
-/// Returns an error if a field selector uses a field that the resource does not support.
+/// Returns an error if a field selector uses a field that is not selectable for the resource.
 pub(super) fn check_fields(resource: &Resource, fields: &Fields) -> Result<(), Failure> {
     for field in fields.names() {
         let known = field == "metadata.name"
@@ -195,7 +196,7 @@ impl Shared {
     }
 }
 
-/// The state of a list that is read and sent in pieces.
+/// The state of a list that is sent in pieces.
 struct Listing {
     shared: Arc<Shared>,
     resource: Arc<Resource>,
@@ -218,7 +219,7 @@ enum State {
 }
 
 impl Listing {
-    /// Answers with the whole list if it has only one piece; otherwise streams the pieces.
+    /// Answers with the whole list if it is one piece; otherwise streams the pieces.
     async fn answer(mut self) -> Result<Answer, Failure> {
         let first = self.piece().await?;
         if self.state == State::End {
@@ -236,7 +237,7 @@ impl Listing {
                 return None;
             }
             let piece = listing.piece().await.map_err(|failure| {
-                // The status code is already sent, so the client sees the error only as a truncated body.
+                // The client sees this error only as a truncated body, because the status code is already sent.
                 listing.state = State::End;
                 std::io::Error::other(failure)
             });
@@ -251,7 +252,7 @@ impl Listing {
         })
     }
 
-    /// Reads the next rows and encodes them as the next piece of the answer.
+    /// Reads the next rows from the store, and returns them as the next piece of the answer.
     async fn piece(&mut self) -> Result<Vec<u8>, Failure> {
         let mut out = Vec::new();
         let page = self.read().await?;
@@ -288,7 +289,7 @@ impl Listing {
 
     async fn read(&self) -> Result<super::sqlite::Page, Failure> {
         let rows = match self.left {
-            // With a selector, some rows may not match, so the limit of the request is not a limit on the
+            // The limit of the request counts only matching objects. So with a selector, it is not a limit for the
             // rows to read.
             Some(left) if self.chosen.all() => left.min(PIECE_ROWS),
             _ => PIECE_ROWS,
@@ -379,13 +380,14 @@ impl Listing {
 
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// Creates a continue token from a revision (None for the newest state) and the last key of the page.
+/// Creates the token with which a client requests the next page, from the revision of the list (None for the newest)
+/// and the last key of this page.
 fn token(revision: Option<Revision>, namespace: &str, name: &str) -> String {
     let token = json!({"rv": revision, "ns": namespace, "name": name});
     BASE64_STANDARD_NO_PAD.encode(token.to_string())
 }
 
-/// Parses a continue token to the start of the next page.
+/// Parses a continue token. Returns where the next page starts.
 fn place(text: &str) -> Result<Start, Failure> {
     let wrong = |why: String| {
         Failure::bad_request(format!(
@@ -412,7 +414,7 @@ fn place(text: &str) -> Result<Start, Failure> {
 
 type Start = (Option<Revision>, Option<(String, String)>);
 
-/// Returns where a list starts: at which revision (None for the newest state), and after which key.
+/// Returns where a list starts: its revision (None for the newest), and the key after which it begins.
 fn start(call: &Call) -> Result<Start, Failure> {
     let options = &call.options;
     let version: Option<Revision> = match options.resource_version.as_str() {
@@ -460,7 +462,7 @@ fn list_options_invalid(reason: &str, message: String) -> Failure {
     Failure::invalid(&Subject::options("ListOptions"), "", vec![cause])
 }
 
-/// Parses the resourceVersion that a client sends in an object.
+/// Parses the resourceVersion of an object that a client sends.
 pub(super) fn parse_version(text: &str) -> Result<Revision, Failure> {
     text.parse().map_err(|_| {
         Failure::other(
@@ -471,7 +473,7 @@ pub(super) fn parse_version(text: &str) -> Result<Revision, Failure> {
     })
 }
 
-/// Creates the failure for a resourceVersion that is not a number.
+/// Creates the failure for a requested resourceVersion that is not a number.
 pub(super) fn invalid_version(text: &str) -> Failure {
     Failure::other(
         500,

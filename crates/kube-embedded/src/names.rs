@@ -1,14 +1,14 @@
-//! Validates the metadata of objects.
+//! Validates the metadata of objects: names, labels, annotations, finalizers and owner references.
 
 use kube_values::name::{Form, label_value, qualified_name};
 use serde_json::Value;
 
 use super::status::Cause;
 
-/// The largest total size of the annotations of one object, in bytes.
+/// The largest total size of an object's annotations, in bytes.
 const ANNOTATION_BYTES: usize = 256 << 10;
 
-/// Returns the naming rule for objects of a resource.
+/// Returns the rule for the names of a resource's objects.
 pub fn form_of(group: &str, plural: &str) -> Form {
     match (group, plural) {
         ("", "namespaces") => Form::Label,
@@ -18,8 +18,8 @@ pub fn form_of(group: &str, plural: &str) -> Form {
     }
 }
 
-/// Returns the finalizers whose names have no domain, with their indexes. Another controller could use the
-/// same name.
+/// Returns the finalizers without a domain in their names, each with its index. Such a name is not unique, because
+/// another controller could use it too.
 pub fn plain_finalizers(metadata: &Value) -> impl Iterator<Item = (usize, &str)> {
     const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
     let list = metadata["finalizers"].as_array().into_iter().flatten();
@@ -30,7 +30,7 @@ pub fn plain_finalizers(metadata: &Value) -> impl Iterator<Item = (usize, &str)>
         })
 }
 
-/// Returns the errors in the metadata of an object. `form` is the rule for its name.
+/// Returns the errors in the metadata of an object. `form` is the rule for the object's name.
 pub fn check_metadata(metadata: &Value, form: Form) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut refuse = |field: String, value: &str, why: String| {

@@ -1,6 +1,6 @@
-//! Serves OpenAPI documents with the parts that `kubectl explain`, validation and apply need.
+//! Creates the OpenAPI documents with the parts that `kubectl explain`, validation and apply need.
 //!
-//! Built-in kinds have no descriptions, because the generated table does not contain them.
+//! The fields of built-in kinds have no descriptions, because the generated table does not contain them.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::status::Failure;
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Answers a request for `/openapi/v3`.
+/// Answers a request for `/openapi/v3`: the list of the documents, each with its hash.
 pub(super) fn index(catalog: &Catalog) -> Answer {
     let mut paths = Map::new();
     for (group, versions) in catalog.groups() {
@@ -44,10 +44,10 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<
     }
 }
 
-/// Answers a request for `/openapi/v2` with the types, but without operations.
+/// Answers a request for `/openapi/v2`. The document contains types but no operations.
 ///
-/// kubectl requests the protobuf format before it sends a `kind: List`. That answer is an empty document:
-/// kubectl then leaves the validation to the server.
+/// If the client accepts protobuf, the document is empty. kubectl requests it before it sends a `kind: List`, and an
+/// empty document makes it leave the validation to the API.
 pub(super) fn v2(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     let accept = headers
@@ -56,7 +56,7 @@ pub(super) fn v2(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     if accept.is_some_and(|accept| accept.contains("proto-openapi")) {
         return Answer {
             code: 200,
-            // Zero bytes are a valid protobuf message without fields.
+            // An empty body is a valid protobuf message without fields.
             content: Content::Other(PROTOBUF, Vec::new()),
             warnings: Vec::new(),
         };
@@ -129,7 +129,7 @@ fn spec(catalog: &Catalog, group: &str, version: &str) -> Value {
     })
 }
 
-/// Adds definitions and all definitions to which they refer.
+/// Adds the wanted definitions to `schemas`, and all definitions to which they refer.
 fn close_over(mut wanted: Vec<String>, schemas: &mut Map<String, Value>) {
     let mut seen = BTreeSet::new();
     while let Some(name) = wanted.pop() {
@@ -209,7 +209,7 @@ fn custom_schema(resource: &Resource, openapi: &Value) -> Value {
     schema
 }
 
-/// Adds the operations of a resource. Clients look in them for the parameters of requests.
+/// Adds the operations of a resource, because clients look there for the parameters of requests.
 fn add_paths(resource: &Resource, paths: &mut Map<String, Value>) {
     let version = api_version(&resource.subject.group, &resource.version);
     let root = match resource.subject.group.as_str() {

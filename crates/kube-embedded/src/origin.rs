@@ -1,4 +1,4 @@
-//! The interface to objects that are not in the store but, for example, in files.
+//! The interface for objects that are kept outside the store, for example in files.
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -8,17 +8,16 @@ use super::catalog::Resource;
 use super::sqlite::{Revision, StoreError};
 use super::status::Failure;
 
-/// The place in which the objects of some resources live, such as files. For these resources, the store is
-/// only a cache: the origin fills it ([`Store::fill`](super::sqlite::Store::fill)), and the API sends each
-/// write to the origin.
+/// The source of the objects of some resources, such as files. For these resources, the store is only a cache: the
+/// origin fills it ([`Store::fill`](super::sqlite::Store::fill)), and each write of a client goes to the origin.
 ///
-/// The API validates a write (schema, rules, admission policies) before it calls the origin.
+/// Before a write reaches the origin, the API validates it with the schema, the rules and the admission policies.
 pub trait Origin: Send + Sync {
-    /// Returns whether this origin contains the objects of a resource.
+    /// Returns whether the objects of a resource are in this origin.
     fn has(&self, resource: &Resource) -> bool;
 
-    /// Copies the objects that a request needs to the cache. The API calls this function before each request
-    /// for a resource of the origin; `reads` is false for a write request.
+    /// Copies the objects that a request needs to the store. The API calls this before each request for a resource of
+    /// this origin. `reads` is false for a write request.
     fn load<'a>(
         &'a self,
         shared: &'a Shared,
@@ -26,7 +25,7 @@ pub trait Origin: Send + Sync {
         reads: bool,
     ) -> BoxFuture<'a, Result<(), Failure>>;
 
-    /// Creates an object, and returns its revision in the cache.
+    /// Creates an object in the origin, and returns its revision in the store.
     fn create<'a>(
         &'a self,
         shared: &'a Shared,
@@ -34,8 +33,8 @@ pub trait Origin: Send + Sync {
         object: &'a Value,
     ) -> BoxFuture<'a, Result<Revision, Failure>>;
 
-    /// Replaces an object, and returns its new revision in the cache. `old` is the state on which the change
-    /// is based; its resourceVersion is the precondition.
+    /// Replaces an object in the origin, and returns its new revision in the store. `old` is the state that the
+    /// client has changed; if the object no longer has the resourceVersion of `old`, fails with a conflict.
     fn replace<'a>(
         &'a self,
         shared: &'a Shared,
@@ -44,8 +43,8 @@ pub trait Origin: Send + Sync {
         object: &'a Value,
     ) -> BoxFuture<'a, Result<Revision, NotStored>>;
 
-    /// Removes an object, and returns the revision of the deletion in the cache. `revision` is the object's
-    /// expected revision.
+    /// Removes an object from the origin, and returns the revision of the deletion in the store. If the object no
+    /// longer has `revision`, fails with a conflict.
     fn remove<'a>(
         &'a self,
         shared: &'a Shared,
@@ -55,12 +54,12 @@ pub trait Origin: Send + Sync {
     ) -> BoxFuture<'a, Result<Revision, NotStored>>;
 }
 
-/// The reason why a change was not written.
+/// The reason why an object was not written.
 #[derive(Debug)]
 pub enum NotStored {
-    /// Another writer has changed the object.
+    /// Another writer has changed the object since it was read.
     Conflict,
-    /// The change failed for a reason that the client receives.
+    /// The write failed for another reason. Contains the answer for the client.
     Failed(Failure),
 }
 

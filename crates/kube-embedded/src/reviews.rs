@@ -1,7 +1,7 @@
-//! Answers SelfSubjectReview and SubjectAccessReview requests. Reviews are never stored.
+//! Answers SelfSubjectReview and SubjectAccessReview requests. Nothing is stored for them.
 //!
-//! The API has one user, who may do everything. The answers do not consider the admission policies in the
-//! store.
+//! The reviews say that the user may do everything, because the API has only one user and no RBAC. They do not
+//! consider the admission policies.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Parses the method, the path and the query of a request. Pure functions, so that tests can use tables.
+//! Parses the method, the path and the query of a request. The functions are pure, so that tests can use tables.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 
 use super::status::Failure;
 
-/// The endpoint that a path names.
+/// The endpoint of the API to which the path of a request leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// A resource, one of its objects, or a subresource.
@@ -25,32 +25,32 @@ pub enum Route {
     OpenApiV2,
     /// The path `/openapi/v3`.
     OpenApiIndex,
-    /// The path `/openapi/v3/{path}`, as group and version.
+    /// The path `/openapi/v3/{path}`. Contains the API group and version in it.
     OpenApi(String, String),
     /// The path `/healthz`, `/livez` or `/readyz`.
     Health,
-    /// A path that this API does not serve.
+    /// A path that does not exist in this API.
     Unknown,
 }
 
 /// The resource, the object or the subresource in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The API group; empty for the core group.
+    /// The API group in the path; empty for the core group.
     pub group: String,
-    /// The API version.
+    /// The API version in the path.
     pub version: String,
-    /// The namespace in the path; None for cluster-scoped objects and for all namespaces.
+    /// The namespace in the path; None for cluster-scoped objects, or for the objects of all namespaces.
     pub namespace: Option<String>,
-    /// The plural name of the resource.
+    /// The plural name of the resource in the path.
     pub plural: String,
-    /// The name of the object; None for all objects.
+    /// The name of the object in the path; None if the path names all objects.
     pub name: Option<String>,
-    /// The subresource, such as `status` or `scale`; None for the object itself.
+    /// The subresource in the path, such as `status` or `scale`; None for the object itself.
     pub subresource: Option<String>,
 }
 
-/// Parses a path. Segments are percent-decoded. A segment that cannot be decoded makes the path unknown.
+/// Parses the path of a request. A path that cannot be percent-decoded is unknown.
 pub fn route(path: &str) -> Route {
     let mut segments = Vec::new();
     for raw in path.split('/').filter(|segment| !segment.is_empty()) {
@@ -82,7 +82,7 @@ pub fn route(path: &str) -> Route {
 
 fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
     let (namespace, rest) = match rest {
-        // This is a subresource of the namespace itself, not a resource in the namespace.
+        // These paths name a subresource of the namespace itself, and no resource in the namespace.
         ["namespaces", _, "status" | "finalize"] if group.is_empty() => (None, rest),
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some(*namespace), rest),
         _ => (None, rest),
@@ -103,12 +103,12 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
     })
 }
 
-/// What the API does with fields that are not in the schema.
+/// What the API does with fields of a request body that are not in the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     /// Removes unknown fields without a warning.
     Ignore,
-    /// Removes unknown fields, and warns the client.
+    /// Removes unknown fields, and sends a warning to the client.
     #[default]
     Warn,
     /// Refuses a request with unknown fields.
@@ -120,45 +120,46 @@ pub enum FieldValidation {
 pub struct Options {
     /// Whether the request is a watch.
     pub watch: bool,
-    /// The label selector; empty for none.
+    /// The label selector as text; empty if there is none.
     pub label_selector: String,
-    /// The field selector; empty for none.
+    /// The field selector as text; empty if there is none.
     pub field_selector: String,
-    /// The largest number of objects on a page; 0 means no limit.
+    /// The largest number of objects on a page of a list; 0 for no limit.
     pub limit: u64,
-    /// The token from the previous page of the list; empty for the first page.
+    /// The token that continues a list, from its previous page; empty for the first page.
     pub continue_token: String,
-    /// The revision at which a list is read or after which a watch begins.
+    /// The revision at which a list is read, or after which a watch begins; empty if the client sends none.
     pub resource_version: String,
     /// How a list uses `resource_version`: `Exact`, `NotOlderThan` or empty.
     pub resource_version_match: String,
-    /// Whether a watch sends bookmarks, which are events that contain only the current revision.
+    /// Whether a watch sends bookmarks: events without an object that contain only the current revision.
     pub bookmarks: bool,
-    /// Whether a watch begins with events for the existing objects.
+    /// Whether a watch begins with events for the existing objects; None if the client does not say.
     pub initial_events: Option<bool>,
-    /// The time after which a watch ends, in seconds.
+    /// The time after which a watch ends, in seconds; None for the default.
     pub timeout_seconds: Option<u64>,
-    /// Whether the API makes all checks but does not store the change.
+    /// Whether the request is a dry run: the API makes all checks and stores nothing.
     pub dry_run: bool,
-    /// The name of the field manager.
+    /// The name of the field manager; None if the client sends none.
     pub field_manager: Option<String>,
-    /// What the API does with fields that are not in the schema.
+    /// What the API does with unknown and duplicate fields of the body.
     pub field_validation: FieldValidation,
-    /// Whether an apply takes over fields that other managers own.
+    /// Whether a server-side apply takes over fields that other managers own.
     pub force: bool,
-    /// How a deletion treats the dependents: `Foreground`, `Background` or `Orphan`.
+    /// How a deletion treats the dependents: `Foreground`, `Background` or `Orphan`; None for the default.
     pub propagation_policy: Option<String>,
-    /// The value of `orphanDependents`, the older option for `propagationPolicy=Orphan`.
+    /// The value of `orphanDependents`, an older form of `propagationPolicy=Orphan`; None if the client does not send
+    /// it.
     pub orphan_dependents: Option<bool>,
-    /// The time in seconds that a graceful deletion may take.
+    /// The time in seconds that a graceful deletion may take; None for the default.
     pub grace_period_seconds: Option<i64>,
     /// Whether the answer is formatted for people (`pretty=true`).
     pub pretty: bool,
-    /// What the rows of a Table contain of their objects: `None`, `Metadata` or `Object`.
+    /// The part of each object that the rows of a Table contain: `None`, `Metadata` or `Object`.
     pub include_object: String,
 }
 
-/// Parses a query. As in kube-apiserver, unknown options are ignored.
+/// Parses the query of a request. Unknown options are ignored, as in kube-apiserver.
 pub fn options(method: &http::Method, query: &str) -> Result<Options, Failure> {
     let mut found: HashMap<String, String> = HashMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -199,7 +200,7 @@ pub fn options(method: &http::Method, query: &str) -> Result<Options, Failure> {
         watch: flag(&found, "watch"),
         label_selector: text("labelSelector"),
         field_selector: text("fieldSelector"),
-        // A negative limit means that there is no limit.
+        // A negative limit becomes 0, which means no limit.
         limit: number::<i64>(&found, "limit")?
             .and_then(|limit| u64::try_from(limit).ok())
             .unwrap_or_default(),
@@ -228,8 +229,8 @@ pub fn options(method: &http::Method, query: &str) -> Result<Options, Failure> {
     })
 }
 
-/// Parses a boolean option; a missing option is false. As in Kubernetes, all values except `false`, `False`,
-/// `FALSE` and `0` mean true.
+/// Returns the value of a boolean option; false if the option is missing. All values except `false`, `False`, `FALSE`
+/// and `0` mean true, as in Kubernetes.
 fn flag(found: &HashMap<String, String>, name: &str) -> bool {
     match found.get(name).map(String::as_str) {
         None => false,

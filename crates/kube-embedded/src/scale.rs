@@ -9,7 +9,7 @@ use super::object::{self, Part, meta};
 use super::service::{Answer, Call};
 use super::status::{Cause, Failure};
 
-/// The largest number of fields in the path to a replica count.
+/// The largest number of fields in the dotted path of a replica count.
 pub(super) const MOST_STEPS: usize = 32;
 
 impl Shared {
@@ -53,8 +53,8 @@ impl Shared {
             if replicas < 0 && resource.custom.is_none() {
                 return Err(below_zero(resource, meta(old, "name"), replicas));
             }
-            // If the replica count has no owner, this write does not add one, because the client's Scale has
-            // no managedFields.
+            // If nobody owns the replica count, this write does not make its manager an owner, because the client's
+            // Scale object has no managedFields.
             let untracked = !is_owned(old, &places.replicas);
             let draft = object::update(resource, old, object, Part::Scale, &call.writer, untracked);
             draft.map(|mut draft| {
@@ -67,7 +67,8 @@ impl Shared {
     }
 }
 
-/// Checks that a Scale object can be decoded, and that it has the namespace and name of its request path.
+/// Checks that a client's Scale object can be decoded, and that its namespace and name are the same as in the request
+/// path.
 fn readable(call: &Call, scale: &Value) -> Result<(), Failure> {
     object::readable_as("autoscaling", "v1", "Scale", scale).map_err(|why| {
         match call.method == http::Method::PUT {
@@ -78,8 +79,8 @@ fn readable(call: &Call, scale: &Value) -> Result<(), Failure> {
     object::same_place(&call.target, scale)
 }
 
-/// Removes the time from the managedFields entries of the subresource `scale`, as kube-apiserver does.
-/// Entries without a time become the first ones.
+/// Removes the time from the managedFields entries of the subresource `scale`, as kube-apiserver does. Afterwards,
+/// entries without a time come first.
 fn forget_time(object: &mut Value) {
     let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") else {
         return;
@@ -162,8 +163,7 @@ fn view(resource: &Resource, object: &Value) -> Value {
     })
 }
 
-/// Returns whether a dotted path leads to a field inside the field `below`, and has at most [`MOST_STEPS`]
-/// steps.
+/// Returns whether a dotted path leads to a field inside the field `below`, and has at most [`MOST_STEPS`] fields.
 pub(super) fn is_place(path: &str, below: &str) -> bool {
     let inner = path.strip_prefix('.').and_then(|p| p.strip_prefix(below));
     inner.is_some_and(|inner| inner.starts_with('.') && inner.len() > 1)

@@ -1,12 +1,11 @@
-//! The label selectors and field selectors of requests: parsing, with the errors of kube-apiserver, and
-//! matching.
+//! The label selectors and field selectors of requests, with the error messages of kube-apiserver.
 
 use kube_values::selector::{MistakeKind, Selector, SelectorError};
 use serde_json::Value;
 
 use super::status::Failure;
 
-/// Parses the label selector of a request.
+/// Parses the label selector of a request. The error is the answer for the client.
 pub fn labels(text: &str) -> Result<Selector, Failure> {
     Selector::parse(text).map_err(|mistake| Failure::bad_request(message(text, mistake)))
 }
@@ -29,7 +28,7 @@ fn message(text: &str, SelectorError { at, kind }: SelectorError) -> String {
     format!("unable to parse requirement: {why}")
 }
 
-/// Returns the first operator, sign or word of a text.
+/// Returns the first operator, sign or word of a selector's text, for an error message.
 fn first_token(text: &str) -> &str {
     const SIGNS: [&str; 9] = ["!=", "==", "=", "!", ",", "(", ")", ">", "<"];
     let text = text.trim_start();
@@ -38,8 +37,8 @@ fn first_token(text: &str) -> &str {
     sign.unwrap_or(text.get(..end.unwrap_or(text.len())).unwrap_or_default())
 }
 
-/// A field selector. Each requirement consists of a field, a value, and whether they must be equal; an object
-/// must meet all of them.
+/// A field selector: a list of requirements, all of which an object must meet. Each requirement contains a field, a
+/// value, and whether they must be equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(String, String, bool)>);
 
@@ -68,12 +67,12 @@ impl Fields {
         Ok(Fields(found))
     }
 
-    /// Returns whether the selector has no requirements. An empty selector matches every object.
+    /// Returns whether the selector has no requirements, so that it matches every object.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the names of the fields in the requirements.
+    /// Returns the names of the fields that the requirements are about.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(field, _, _)| field.as_str())
     }
@@ -83,7 +82,7 @@ impl Fields {
         self.names().all(|field| field.starts_with("metadata."))
     }
 
-    /// Returns the required object name; None if the selector does not require one.
+    /// Returns the object name that the selector requires; None if it does not require one.
     pub fn name(&self) -> Option<&str> {
         self.0
             .iter()
@@ -91,7 +90,7 @@ impl Fields {
             .map(|(_, value, _)| value.as_str())
     }
 
-    /// Returns whether an object meets all requirements. A missing field is equal to an empty value.
+    /// Returns whether an object meets all requirements of the selector. A missing field is equal to an empty value.
     pub fn matches(&self, object: &Value) -> bool {
         self.0.iter().all(|(field, wanted, equal)| {
             let mut value = object;

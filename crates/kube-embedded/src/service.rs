@@ -1,5 +1,4 @@
-//! The `tower::Service` that answers HTTP requests: content negotiation, dispatch, and the encoding of
-//! answers.
+//! The `tower::Service` of the API: parses requests, calls the function for each, and encodes the answers.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -19,7 +18,7 @@ use super::route::{self, Options, Route, Target};
 use super::status::Failure;
 use super::{Embedded, Shared, User, discovery, encode, openapi, reviews};
 
-/// The body of an answer. The body of a watch can last very long.
+/// The body of an answer. For a watch, it is a stream that may last very long.
 pub type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// The largest size of a request body in bytes, as in kube-apiserver.
@@ -37,7 +36,7 @@ pub(super) struct Call {
     pub writer: Writer,
 }
 
-/// The format of the objects in the answer.
+/// The format in which the client wants objects in the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Object,
@@ -46,22 +45,22 @@ pub(super) enum Form {
     Partial,
 }
 
-/// An answer before its conversion to HTTP.
+/// An answer of the API, before it is converted to HTTP.
 pub(super) struct Answer {
     pub code: u16,
     pub content: Content,
     pub warnings: Vec<String>,
 }
 
-/// The body of an answer, before its conversion to HTTP.
+/// The body of an answer, before it is converted to HTTP.
 pub(super) enum Content {
     Json(Value),
     Bytes(Vec<u8>),
     Text(&'static str),
     Stream(Body),
-    /// An aggregated discovery document, and the media type parameter that names its version.
+    /// An aggregated discovery document, and the parameter of its media type that names its version.
     Aggregated(Value, String),
-    /// Bytes with this media type.
+    /// Bytes, and their media type.
     Other(&'static str, Vec<u8>),
 }
 
@@ -104,7 +103,7 @@ impl tower::Service<Request<kube::client::Body>> for Embedded {
 }
 
 impl Embedded {
-    /// Answers a request whose body has been read completely.
+    /// Answers a request whose body is already in memory.
     pub async fn call(&self, request: Request<Bytes>) -> Response<Body> {
         self.serve(request.map(Full::new)).await
     }
@@ -204,8 +203,8 @@ impl Embedded {
         })
     }
 
-    /// Returns the user that the request impersonates, or else the user of this API. Every user may
-    /// impersonate, because a store has only one owner.
+    /// Returns the user whom the request impersonates, or else the user of this API. No permission is necessary,
+    /// because the store has only one owner.
     fn impersonated(&self, headers: &HeaderMap) -> Arc<User> {
         let name = headers
             .get("impersonate-user")
@@ -289,8 +288,8 @@ impl Embedded {
 }
 
 impl Shared {
-    /// Finds the resource of a request. If the catalog does not have it, looks for new definitions in the
-    /// file before it returns None.
+    /// Finds the resource of a request; None if it does not exist. Before None, reads the definitions in the file
+    /// again, because another process may have added one.
     async fn resource(&self, target: &Target) -> Result<Option<Arc<Resource>>, Failure> {
         let catalog = self.catalog().await?;
         let found = catalog.find(&target.group, &target.version, &target.plural);
@@ -320,7 +319,7 @@ pub(super) fn dated(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Returns the answer for an unknown path. In a built-in API group it is a Status, otherwise a text page.
+/// Returns the answer for a path that does not exist: a Status in a built-in API group, otherwise a text page.
 fn nowhere(group: &str) -> Result<Answer, Failure> {
     match super::builtin::resources()
         .iter()
@@ -346,7 +345,7 @@ fn verb_of(call: &Call) -> &'static str {
     }
 }
 
-/// Returns the 404 text page that kube-apiserver sends for an unknown path.
+/// Returns the text page with which kube-apiserver answers an unknown path (404).
 fn no_such_page() -> Answer {
     Answer {
         code: 404,
@@ -357,7 +356,7 @@ fn no_such_page() -> Answer {
 
 const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Returns the first format in the Accept header that this API supports.
+/// Returns the first format in a client's Accept header that this API supports. Fails if it supports none.
 fn negotiate(accept: &str) -> Result<Form, Failure> {
     if accept.trim().is_empty() {
         return Ok(Form::Object);
@@ -397,8 +396,8 @@ fn accepts_yaml(headers: &HeaderMap) -> bool {
     negotiate(accept.unwrap_or_default()) == Ok(Form::Yaml)
 }
 
-/// Shortens warnings as kube-apiserver does. If they are too long together, each one is cut, and the last
-/// ones are dropped.
+/// Shortens the warnings for a client as kube-apiserver does. If they are too long together, each is cut, and the
+/// last ones are left out.
 fn told(mut warnings: Vec<String>) -> Vec<String> {
     const TOTAL: usize = 4096;
     const EACH: usize = 256;

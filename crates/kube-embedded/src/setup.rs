@@ -1,4 +1,4 @@
-//! The settings of a store, and the installation of the objects that every store contains.
+//! The settings of a store, and the installation of objects that every store contains.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use sha2::{Digest, Sha256};
 use super::status::Failure;
 use super::{Clock, Embedded, encode};
 
-/// The settings that the caller supplies for a store.
+/// The settings that the caller supplies for its stores.
 #[derive(Clone)]
 pub struct Setup {
-    /// The field manager with which the objects are applied.
+    /// The name of the field manager that applies [`Setup::objects`].
     pub manager: String,
-    /// The objects that every store contains, such as CustomResourceDefinitions and admission policies.
+    /// The objects to install in every store, such as CustomResourceDefinitions and admission policies.
     pub objects: Objects,
-    /// The annotations that the API sets to the name of the user.
+    /// The annotations that the API sets to the name of the user who writes.
     pub stamps: Vec<Stamp>,
-    /// The clock for the times of writes.
+    /// The clock that gives the times of writes.
     pub clock: Clock,
 }
 
@@ -37,8 +37,7 @@ impl Default for Setup {
     }
 }
 
-/// An annotation that the API sets to the name of the user who last changed the spec of an object. Clients
-/// cannot change it.
+/// An annotation in which the API records the user who last changed the spec of an object. Clients cannot change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The API group of the objects that get the annotation.
@@ -51,7 +50,7 @@ pub struct Stamp {
 
 type Make = dyn Fn() -> Result<Vec<Value>, String> + Send + Sync;
 
-/// The objects that every store contains. They must be cluster-scoped.
+/// The objects to install in every store. They must be cluster-scoped.
 #[derive(Clone)]
 pub struct Objects {
     digest: u64,
@@ -65,15 +64,14 @@ impl Default for Objects {
 }
 
 impl Objects {
-    /// Creates the set from JSON objects.
+    /// Creates the set from objects that are already in memory.
     pub fn of(objects: Vec<Value>) -> Self {
         let digest = digest(objects.iter().map(encode::to_bytes));
         Self::lazy(digest, move || Ok(objects.clone()))
     }
 
-    /// Creates the set from its digest and a function that returns the objects. The function is called only
-    /// for a store in which another digest is installed, so the digest must change when an object changes;
-    /// see [`digest`].
+    /// Creates the set from a digest and a function that creates the objects. The function is called only if the
+    /// store has the objects of another digest, so the digest must change if an object changes; see [`digest`].
     pub fn lazy(
         digest: u64,
         make: impl Fn() -> Result<Vec<Value>, String> + Send + Sync + 'static,
@@ -92,7 +90,7 @@ pub fn digest(texts: impl IntoIterator<Item = impl AsRef<[u8]>>) -> u64 {
         digest.update(text);
     }
     let digest = digest.finalize();
-    // SQLite stores signed integers, so only seven bytes are used.
+    // Only seven bytes are used, because SQLite stores the digest as a signed integer.
     let first = digest.iter().take(7);
     first.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
@@ -103,7 +101,7 @@ pub(super) fn is_definition(object: &&Value) -> bool {
 }
 
 impl Embedded {
-    /// Returns the objects of the setup if they are not installed in the store; None if they are installed.
+    /// Returns the objects that must be installed in the store; None if they are already installed.
     pub(super) async fn missing(&self, objects: &Objects) -> Result<Option<Vec<Value>>, Failure> {
         match self.shared.store.installed().await? == objects.digest {
             true => Ok(None),
@@ -111,7 +109,7 @@ impl Embedded {
         }
     }
 
-    /// Applies the objects of the setup, and records their digest in the store.
+    /// Installs the objects of the setup, and records their digest in the store.
     pub(super) async fn install(&self, setup: &Setup, objects: &[Value]) -> Result<(), Failure> {
         let namespaces = ["default", "kube-system", "kube-public"].map(
             |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
@@ -119,8 +117,7 @@ impl Embedded {
         let kinds = objects.iter().filter(is_definition);
         let first = namespaces.iter().chain(kinds);
         try_join_all(first.map(|object| self.apply(object, &setup.manager))).await?;
-        // The definitions are applied before the other objects, because an admission policy may refer to
-        // their kinds.
+        // The definitions come before the other objects, because an admission policy may be about their kinds.
         let others = objects.iter().filter(|object| !is_definition(object));
         try_join_all(others.map(|object| self.apply(object, &setup.manager))).await?;
         let store = &self.shared.store;
@@ -128,7 +125,7 @@ impl Embedded {
         kept.map_err(Failure::from)
     }
 
-    /// Applies one object by server-side apply.
+    /// Writes one object by server-side apply.
     async fn apply(&self, object: &Value, manager: &str) -> Result<(), Failure> {
         let catalog = self.shared.catalog().await?;
         let version = object["apiVersion"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `Status` answers, with the messages of kube-apiserver.
+//! Failures of requests, and the `Status` answers for them. The messages are those of kube-apiserver.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -6,19 +6,20 @@ use serde_json::{Value, json};
 /// The start of each message about an internal error.
 pub(super) const INTERNAL: &str = "Internal error occurred: ";
 
-/// The resource that a failure is about.
+/// The resource of the object that a failure is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// The API group; empty for the core group.
+    /// The API group of the resource; empty for the core group.
     pub group: String,
     /// The plural name of the resource.
     pub plural: String,
-    /// The kind of the objects.
+    /// The kind of the resource's objects.
     pub kind: String,
 }
 
 impl Subject {
-    /// Returns a subject for invalid request options, which are reported like invalid objects.
+    /// Returns a subject for the options of a request, because invalid options are reported like an invalid object.
+    /// `kind` is the kind of the options.
     pub fn options(kind: &str) -> Subject {
         Subject {
             group: "meta.k8s.io".into(),
@@ -55,30 +56,30 @@ pub fn qualified(name: &str, group: &str) -> String {
     }
 }
 
-/// One of the reasons in a failure, with its field.
+/// One of the errors in a failure, with its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The reason as a code, such as `FieldValueInvalid`.
+    /// The reason code of the error, such as `FieldValueInvalid`.
     pub reason: String,
-    /// The message for users, without the field path.
+    /// The message about the error for users, without the path of the field.
     pub message: String,
-    /// The path of the field; empty if the reason is not about a field.
+    /// The path of the wrong field; empty if the error is not about a field.
     pub field: String,
 }
 
-/// The failure of a request, as the Kubernetes API reports it.
+/// The failure of a request, from which the `Status` answer is made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The HTTP status code.
+    /// The HTTP status code of the answer.
     pub code: u16,
-    /// The reason as a code, such as `NotFound`.
+    /// The reason code of the failure, such as `NotFound`.
     pub reason: &'static str,
-    /// The message for users.
+    /// The message about the failure for users.
     pub message: String,
-    /// The content of `status.details`: the object and the causes.
+    /// The field `details` of the answer, with the object and the causes; None if there is none.
     pub details: Option<Value>,
-    /// The continue token with which a client can resume an expired list at the newest state; None for other
-    /// failures.
+    /// For an expired list, the continue token with which the client can continue the list at the newest revision;
+    /// None for all other failures.
     pub resume: Option<String>,
 }
 
@@ -125,7 +126,7 @@ impl Failure {
         Failure::new(409, "AlreadyExists", message).about(subject, name)
     }
 
-    /// 409: another client has changed the object.
+    /// 409: another client has changed the object since this client read it.
     pub fn stale(subject: &Subject, name: &str) -> Self {
         Failure::conflict(
             subject,
@@ -134,7 +135,7 @@ impl Failure {
         )
     }
 
-    /// 409: a conflict with the reason `why`.
+    /// 409: the request conflicts with the state of the object, for the reason `why`.
     pub fn conflict(subject: &Subject, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} \"{name}\": {why}",
@@ -143,7 +144,7 @@ impl Failure {
         Failure::new(409, "Conflict", message).about(subject, name)
     }
 
-    /// 409: a server-side apply has conflicts. Each cause is about one field.
+    /// 409: a server-side apply has conflicts with other managers. Each cause is about one field.
     pub fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
         let mut failure = Failure::new(409, "Conflict", message);
         failure.details = Some(json!({"causes": causes_json(&causes)}));
@@ -214,7 +215,7 @@ impl Failure {
         .with_empty_details()
     }
 
-    /// 404: the path of the request does not exist.
+    /// 404: the path of the request does not exist in the API.
     pub fn no_such_resource() -> Self {
         Failure::new(
             404,
@@ -234,7 +235,7 @@ impl Failure {
         )
     }
 
-    /// 413: the body is larger than `limit` bytes.
+    /// 413: the request body is larger than `limit` bytes.
     pub fn too_large(limit: usize) -> Self {
         Failure::new(
             413,
@@ -243,7 +244,7 @@ impl Failure {
         )
     }
 
-    /// 415: the resource does not accept the media type of the body.
+    /// 415: the resource does not accept the media type of the request body.
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         Failure::new(
             415,
@@ -275,7 +276,7 @@ impl Failure {
         Failure::invalid(&Subject::options_of(method), "", vec![cause])
     }
 
-    /// 410: the requested revision is compacted.
+    /// 410: the history of the requested revision is compacted.
     pub fn expired(message: impl Into<String>) -> Self {
         Failure::new(410, "Expired", message)
     }
@@ -294,14 +295,14 @@ impl Failure {
         failure
     }
 
-    /// 500: the store or this program failed.
+    /// 500: the store or this crate failed.
     pub fn internal(message: impl std::fmt::Display) -> Self {
         let mut failure = Failure::new(500, "InternalError", format!("{INTERNAL}{message}"));
         failure.details = Some(json!({"causes": [{"message": message.to_string()}]}));
         failure
     }
 
-    /// A failure with any other status code.
+    /// Creates a failure with any other status code.
     pub fn other(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Failure::new(code, reason, message)
     }
@@ -311,7 +312,7 @@ impl Failure {
         self
     }
 
-    /// Returns the HTTP status code.
+    /// Returns the HTTP status code of the answer.
     pub fn status_code(&self) -> StatusCode {
         StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }

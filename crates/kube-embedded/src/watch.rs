@@ -1,4 +1,4 @@
-//! Serves watches: sends the changes in the log after a revision that match the selectors.
+//! Answers watches: sends the changes in the log that are after a revision and match the selectors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,12 @@ use super::sqlite::{Event, PageRequest, Revision, Row, StoreError};
 use super::status::Failure;
 use super::{Shared, encode, table};
 
-/// The time between two bookmarks of a watch without events.
+/// The time after which a watch without events sends a bookmark.
 const BOOKMARK: Duration = Duration::from_secs(20);
-/// The lifetime of a watch if the client requests none. It is limited so that clients list again from time to
-/// time.
+/// The lifetime of a watch if the client requests none. It is limited, so that clients list again from time to time.
 const DEFAULT_LIFE: Duration = Duration::from_secs(3000);
-/// The longest lifetime that a client can request. It is limited because the clock cannot represent very late
-/// times.
+/// The longest lifetime of a watch that a client can request. It is limited, because the clock cannot represent very
+/// late times.
 const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 impl Shared {
@@ -55,7 +54,7 @@ impl Shared {
         }
         let life = options
             .timeout_seconds
-            // A timeout of zero means the default.
+            // A timeout of zero means the default lifetime.
             .filter(|seconds| *seconds > 0)
             .map_or(DEFAULT_LIFE, Duration::from_secs)
             .min(LONGEST_LIFE);
@@ -86,7 +85,7 @@ impl Shared {
             over: false,
             resource,
         };
-        // As in kube-apiserver, the error about a compacted revision is an event in the stream.
+        // The error about a compacted revision is sent as an event of the watch, as in kube-apiserver.
         let frames = stream::unfold(watching, |mut watching| async move {
             let bytes = watching.next().await?;
             Some((Ok(Frame::data(Bytes::from(bytes))), watching))
@@ -118,14 +117,14 @@ fn check_initial_events(call: &Call) -> Result<(), Failure> {
     }
 }
 
-/// The progress of a watch that first sends the existing objects.
+/// The progress of a watch that begins with events for the existing objects.
 struct Initial {
     at: Revision,
     after: Option<(String, String)>,
     mark: bool,
 }
 
-/// One open watch. Between two steps it keeps only its position and no transaction.
+/// An open watch. Between two reads of the log it needs no transaction, because it remembers its position.
 struct Watching {
     shared: Arc<Shared>,
     resource: Arc<Resource>,
@@ -137,10 +136,10 @@ struct Watching {
     bookmarks: bool,
     next_bookmark: Instant,
     told: Revision,
-    /// Whether the watch has read the log at least once. After that, it reads the log again only after a
-    /// change of its resource.
+    /// Whether the watch has read the log before. After the first time, it reads the log only if its resource has
+    /// changed.
     asked: bool,
-    /// Whether the log has more changes after the part that was read.
+    /// Whether the log has more changes after those that were read.
     more: bool,
     ends: Instant,
     form: Form,
@@ -161,7 +160,7 @@ impl Watching {
             .await
     }
 
-    /// Returns the next bytes of the stream; None at the end of the stream.
+    /// Returns the next bytes of the watch's body; None when the watch ends.
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if self.over {
@@ -187,14 +186,14 @@ impl Watching {
         }
     }
 
-    /// Waits for a change of the resource, the next bookmark or the end of the watch.
+    /// Waits for a change of the resource, for the time of the next bookmark, or for the end of the watch.
     async fn wait(&mut self) -> Option<Option<Vec<u8>>> {
         loop {
             tokio::select! {
                 moved = self.head.changed() => moved.ok()?,
                 () = tokio::time::sleep_until(self.ends) => {
                     self.over = true;
-                    // With a last bookmark, the client can continue from this revision.
+                    // A last bookmark is sent, so that the client can continue from this revision.
                     return self.bookmarks.then(|| Some(self.bookmark(false)));
                 }
                 () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
@@ -267,8 +266,8 @@ impl Watching {
                 (false, false) => continue,
                 (false, true) => self.event("ADDED", row)?,
                 (true, true) => self.event("MODIFIED", row)?,
-                // An object that no longer matches the selectors is sent as deleted, in its last matching
-                // state, with the revision of this change.
+                // The object matched the selectors before this change and no longer does, so it is sent as deleted:
+                // in its last matching state, with the revision of this change.
                 (true, false) => {
                     let mut last = before.clone().unwrap_or_else(|| row.clone());
                     last.revision = row.revision;

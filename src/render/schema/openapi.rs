@@ -1,5 +1,5 @@
-//! Parses schemas in OpenAPI v3. The module `shorthand` uses it too, because it converts its texts to OpenAPI
-//! keywords.
+//! Parses schemas in OpenAPI v3. Schemas in the shorthand are parsed here too, after the module `shorthand` has
+//! converted them to OpenAPI keywords.
 
 use std::collections::BTreeMap;
 

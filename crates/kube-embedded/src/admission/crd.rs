@@ -17,7 +17,7 @@ pub struct CrdRules {
     root: Option<Node>,
 }
 
-/// The rules of one node in a schema, and of the nodes inside it.
+/// The rules of one node of a schema, and the rules of the nodes inside this node.
 #[derive(Debug, Clone, Default)]
 struct Node {
     rules: Vec<Rule>,
@@ -39,17 +39,17 @@ struct Rule {
     is_transition: bool,
 }
 
-/// The broken rules of one object.
+/// The result of checking an object: the CEL rules that the object breaks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
-    /// The broken rules that make the write invalid.
+    /// The broken rules for which the API refuses the write.
     pub violations: Vec<Violation>,
-    /// The broken rules about values that the write does not change. They are only warnings.
+    /// The broken rules about values that the write does not change. The client gets them only as warnings.
     pub warnings: Vec<Violation>,
 }
 
 impl CrdRules {
-    /// Compiles all CEL rules in a schema (`openAPIV3Schema`). Also returns a warning for each rule that
+    /// Compiles all CEL rules in the schema of a CRD (`openAPIV3Schema`). Also returns a warning for each rule that
     /// cannot be compiled.
     pub fn compile(schema: &Value) -> (Self, Vec<String>) {
         let mut warnings = Vec::new();
@@ -66,12 +66,13 @@ impl CrdRules {
         self.root.is_none()
     }
 
-    /// Returns the violations of an object. `old` is the object that it replaces; None for a creation.
+    /// Returns the violations by which an object is invalid. `old` is the object that it replaces; None for a
+    /// creation.
     pub fn check(&self, object: &Value, old: Option<&Value>) -> Vec<Violation> {
         self.findings(object, old).violations
     }
 
-    /// Returns the violations and the warnings of an object; see [`check`](Self::check).
+    /// Like [`check`](Self::check), and also returns the violations that are only warnings.
     pub fn findings(&self, object: &Value, old: Option<&Value>) -> Findings {
         let Some(root) = &self.root else {
             return Findings::default();
@@ -98,7 +99,7 @@ impl CrdRules {
 }
 
 impl Node {
-    /// Compiles the rules in `rules_schema`, which is `schema` itself or a part of its `allOf`.
+    /// Compiles the rules in `rules_schema`, which is `schema` itself or one of the schemas in its `allOf`.
     fn compile(
         rules_schema: &Value,
         schema: &Value,
@@ -185,18 +186,18 @@ impl Rule {
         }))
     }
 
-    /// Returns the name of the rule for error messages: its message, or else its expression.
+    /// Returns the text that names the rule in error messages: the rule's message, or else its expression.
     fn name(&self) -> &str {
         self.message.as_deref().unwrap_or(self.source.trim())
     }
 }
 
-/// Whether a value is equal to its old value. If so, violations of its rules are only warnings.
+/// Whether a write leaves a value unchanged. If it does, violations of the value's rules are only warnings.
 #[derive(Clone, Copy)]
 enum Unchanged<'a> {
     No,
-    /// The new and the old value to compare. If the value itself has no old value, both belong to the nearest
-    /// enclosing value that has one.
+    /// The new and the old state to compare. If the value itself has no old state, these are the states of the
+    /// nearest value around it that has one.
     Pair(&'a Value, &'a Value),
 }
 
@@ -206,7 +207,7 @@ impl Unchanged<'_> {
     }
 }
 
-/// A value in an object that rules are checked against, with its path, its schema and its old value.
+/// A value whose rules are checked: the value in an object, its path, its schema and its old state.
 struct Spot<'a> {
     path: String,
     schema: &'a Value,
@@ -220,8 +221,8 @@ impl<'a> Spot<'a> {
         text(self.schema, "type").unwrap_or_default()
     }
 
-    /// Returns the spot for a value inside this one. If `old` is None, the value is unchanged if this spot is
-    /// unchanged.
+    /// Returns the spot of a value inside this value. If `old` is None, the inner value counts as unchanged if this
+    /// value is unchanged.
     fn below(
         &self,
         path: String,
@@ -245,7 +246,7 @@ impl<'a> Spot<'a> {
 struct Check {
     findings: Findings,
     budget: Budget,
-    /// Whether the budget is used up. The findings already report this.
+    /// Whether the check has stopped because its budget is used up. The findings contain this as a violation.
     gave_up: bool,
 }
 
@@ -395,8 +396,8 @@ impl Spot<'_> {
     }
 }
 
-/// Returns the item of the old list with the same key values as `item`; None if the list is not a list map or
-/// has no such item.
+/// Returns the item of the old list that has the same keys as `item`. None if the old list has no such item, or if
+/// items of this list have no keys.
 fn counterpart<'a>(schema: &Value, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
     if text(schema, "x-kubernetes-list-type") != Some("map") {
         return None;
@@ -417,7 +418,7 @@ fn child_path(path: &str, name: &str) -> String {
     }
 }
 
-/// Converts `.spec.x['a-b']` to the format of error messages, `spec.x.a-b`.
+/// Converts the path of a field to the format of error messages: `.spec.x['a-b']` becomes `spec.x.a-b`.
 fn normalize(path: &str) -> String {
     let mut out = String::new();
     let mut rest = path;
@@ -428,8 +429,8 @@ fn normalize(path: &str) -> String {
             let body = rest.strip_prefix('.').unwrap_or(rest);
             body.split_at(body.find(['.', '[']).unwrap_or(body.len()))
         };
-        // If a bracket cannot be parsed, the rest of the path is one name. Without this rule, the loop would
-        // not end.
+        // A bracket that cannot be parsed counts as part of a name up to the end of the path, because otherwise the
+        // loop would not end.
         let (name, after) = match name.is_empty() {
             true => (rest, ""),
             false => (name, after),

@@ -1,9 +1,9 @@
-//! Decides whether an admission policy or a binding applies to a request.
+//! Decides whether an admission policy or a policy's binding applies to a request.
 
 use kube_values::selector::Selector;
 use serde_json::Value;
 
-/// The operation of a request, as admission policies distinguish it.
+/// The operation of a request, as the match rules of admission policies name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// A POST request, which creates an object.
@@ -17,7 +17,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the name of the operation in a policy, such as `CREATE`.
+    /// Returns the name of the operation in match rules, such as `CREATE`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -32,33 +32,34 @@ impl Operation {
 pub struct Admission<'a> {
     /// The operation of the request.
     pub operation: Operation,
-    /// The API group; empty for the core group.
+    /// The API group of the resource; empty for the core group.
     pub group: &'a str,
     /// The API version in the request.
     pub version: &'a str,
     /// The plural name of the resource.
     pub resource: &'a str,
-    /// The subresource; empty for the object itself.
+    /// The subresource of the request; empty for the object itself.
     pub subresource: &'a str,
-    /// The namespace; None for cluster-scoped objects.
+    /// The namespace of the object; None for a cluster-scoped object.
     pub namespace: Option<&'a str>,
-    /// The object's name; empty if the API generates the name.
+    /// The name of the object; empty if the API will generate it.
     pub name: &'a str,
     /// The kind of the object.
     pub kind: &'a str,
-    /// The new state of the object; None for a deletion.
+    /// The new state of the object; None if the request deletes it.
     pub object: Option<&'a Value>,
-    /// The stored state of the object; None for a creation.
+    /// The stored state of the object; None if the request creates it.
     pub old_object: Option<&'a Value>,
-    /// The Namespace object of the object's namespace; None for cluster-scoped objects.
+    /// The Namespace object of the object's namespace; None if the object is cluster-scoped.
     pub namespace_object: Option<&'a Value>,
-    /// The name of the user.
+    /// The name of the user who sends the request.
     pub username: &'a str,
-    /// The groups of the user.
+    /// The groups of the user who sends the request.
     pub groups: &'a [String],
     /// Whether the request is a dry run, which stores nothing.
     pub dry_run: bool,
-    /// Returns whether the user has the permission in a query.
+    /// A function that returns whether the user has the permission in a query. Expressions ask it through
+    /// `authorizer`.
     pub allowed: &'a dyn Fn(&bounded_cel::AccessQuery) -> bool,
 }
 
@@ -110,8 +111,7 @@ impl Match {
         if self.namespace_selector.is_empty() || request.namespace.is_none() && !is_namespace {
             return true;
         }
-        // If the request writes a Namespace object, the selector is compared with the new labels of that
-        // namespace.
+        // For a write of a Namespace object, the namespace selector is compared with the new labels of this object.
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         let namespace = match is_namespace && request.subresource.is_empty() {
             true if writes => request.object,

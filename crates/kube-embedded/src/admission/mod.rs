@@ -1,16 +1,16 @@
 //! Evaluates the CEL rules of CRDs and the admission policies for every write.
 //!
-//! kube-apiserver evaluates `x-kubernetes-validations` and ValidatingAdmissionPolicies itself. This module
-//! evaluates them with [`bounded_cel`], so that this API refuses what a cluster refuses, with the same
-//! messages. `compile` reports a rule that it cannot compile; such a rule is not enforced, and the service
-//! sends the report in a Warning header.
+//! kube-apiserver evaluates `x-kubernetes-validations` and ValidatingAdmissionPolicies itself. So that this API
+//! refuses the same objects as a cluster, with the same messages, this module evaluates them with [`bounded_cel`]. A
+//! rule that cannot be compiled is not enforced; `compile` returns a warning about it, which clients get in a Warning
+//! header.
 //!
-//! This module does not read the store: the caller supplies the objects, the namespace and a function that
-//! answers permission queries.
+//! This module does not read the store: the caller supplies the objects, the namespace and a function that answers
+//! permission queries.
 //!
-//! Differences from kube-apiserver: expressions are not type-checked against the schema; a policy matches
-//! only the API version in the request, not equivalent versions; policies with parameters and audit
-//! annotations are not supported.
+//! Differences from kube-apiserver: expressions are not type-checked against the schema; a policy matches only the
+//! API version in the request, not equivalent versions; policies with parameters and audit annotations are not
+//! supported.
 
 mod crd;
 mod matching;
@@ -29,20 +29,21 @@ pub use written::{unenforced, unreadable};
 
 use std::time::Duration;
 
-/// The largest number of steps for all rules of one request. [`bounded_cel::Limits`] limits a single rule.
+/// The largest number of evaluation steps for all rules of one request together. [`bounded_cel::Limits`] limits each
+/// rule.
 const REQUEST_STEPS: u64 = 4_000_000;
 
-/// The longest time for all rules of one request.
+/// The longest time for all rules of one request together.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The longest message from a `messageExpression` that Kubernetes accepts, in bytes.
+/// The largest length of a message that a `messageExpression` computes, in bytes, as in Kubernetes.
 const MESSAGE_LENGTH: usize = 5 * 1024;
 
 fn request_budget() -> bounded_cel::Budget {
     bounded_cel::Budget::new(REQUEST_STEPS, REQUEST_DEADLINE)
 }
 
-/// Compiles an expression that may use only the variables in `names`.
+/// Compiles a CEL expression. Fails if the expression uses a variable that is not in `names`.
 fn compile(source: &str, names: &[&str]) -> Result<bounded_cel::Program, String> {
     let program = bounded_cel::Program::compile(source, &bounded_cel::Limits::default())
         .map_err(|error| error.to_string())?;
@@ -53,7 +54,8 @@ fn compile(source: &str, names: &[&str]) -> Result<bounded_cel::Program, String>
     Ok(program)
 }
 
-/// Evaluates a `messageExpression`; None if Kubernetes would use the default message.
+/// Evaluates a `messageExpression`. None if its result is not a valid message, so that the default message is used,
+/// as in Kubernetes.
 fn worded(
     program: &bounded_cel::Program,
     bindings: &bounded_cel::Bindings<'_>,
@@ -65,7 +67,7 @@ fn worded(
     fits.then(|| message.to_owned())
 }
 
-/// Converts a CEL error to the message of kube-apiserver, which contains fewer types.
+/// Converts a CEL error to the message that kube-apiserver has for it.
 fn real_words(error: &bounded_cel::CelError) -> String {
     if error.is_limit() {
         return "operation cancelled: actual cost limit exceeded".to_owned();

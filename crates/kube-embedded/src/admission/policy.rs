@@ -49,33 +49,32 @@ struct Binding {
     warns: bool,
 }
 
-/// The decision of all policies about a request.
+/// The decision of all admission policies about one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The texts for the Warning headers.
+    /// The texts of the Warning headers for the client.
     pub warnings: Vec<String>,
-    /// The reason why the request is denied; None if the policies accept it.
+    /// Why the request is denied; None if all policies accept it.
     pub denial: Option<Denial>,
 }
 
 /// The decision of the first policy that denies the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// The name of the policy.
+    /// The name of the denying policy.
     pub policy: String,
-    /// The name of the binding of the policy.
+    /// The name of the policy's binding that applies to the request.
     pub binding: String,
-    /// The full message, `ValidatingAdmissionPolicy 'x' with binding 'y' denied request: ...`, for the cause
-    /// in the Status.
+    /// The full message for the Status cause: `ValidatingAdmissionPolicy 'x' with binding 'y' denied request: ...`.
     pub message: String,
-    /// The reason in the Status, such as `Invalid` or `Forbidden`.
+    /// The reason in the Status answer, such as `Invalid` or `Forbidden`.
     pub reason: String,
-    /// The HTTP status code of the reason.
+    /// The HTTP status code that belongs to the reason.
     pub code: u16,
 }
 
 impl Denial {
-    /// Returns the message of the Status, which also contains the name of the object.
+    /// Returns the message of the Status answer, which also contains the name of the object.
     pub fn status_message(&self, request: &Admission<'_>) -> String {
         let resource = match request.group {
             "" => request.resource.to_owned(),
@@ -99,15 +98,15 @@ impl Denial {
     }
 }
 
-/// The failure of one validation of a policy.
+/// A validation of a policy that denies the request.
 struct Decision {
     message: String,
     reason: Option<String>,
 }
 
 impl Policies {
-    /// Compiles the policies, each with its bindings. Also returns a warning for each part that cannot be
-    /// compiled.
+    /// Compiles the policies, each with its bindings. Also returns a warning for each part that cannot be compiled
+    /// and is therefore not enforced.
     pub fn compile(policies: &[Value], bindings: &[Value]) -> (Self, Vec<String>) {
         let mut warnings = Vec::new();
         let mut compiled: Vec<Policy> = policies
@@ -118,17 +117,17 @@ impl Policies {
         (Self { policies: compiled }, warnings)
     }
 
-    /// Returns whether no policy has a binding, so that all requests are accepted.
+    /// Returns whether all requests are accepted, because no policy has a binding.
     pub fn is_empty(&self) -> bool {
         self.policies
             .iter()
             .all(|policy| policy.bindings.is_empty())
     }
 
-    /// Evaluates the policies for a request.
+    /// Evaluates all policies for a request.
     pub fn check(&self, request: &Admission<'_>) -> Verdict {
         let mut verdict = Verdict::default();
-        // Policies do not apply to policies, so that a user can always delete a wrong policy.
+        // No policy applies to policies and bindings, so that a user can always delete a wrong policy.
         if request.group == "admissionregistration.k8s.io" {
             return verdict;
         }
@@ -138,7 +137,8 @@ impl Policies {
             if policy.bindings.is_empty() || !policy.constraints.matches(request) {
                 continue;
             }
-            // Parameters are not supported, so all bindings of a policy get the same decisions.
+            // The decisions are computed only once per policy. They are the same for all its bindings, because
+            // parameters are not supported.
             let mut decisions = None;
             for binding in &policy.bindings {
                 if !binding.constraints.matches(request) {
@@ -178,8 +178,8 @@ impl Policy {
         };
         let mut conditions = Vec::new();
         for condition in array(spec.get("matchConditions")) {
-            // If a match condition cannot be compiled, the policy is not enforced. Without the condition, it
-            // would deny requests to which it does not apply.
+            // The whole policy is left out if one of its match conditions cannot be compiled. Without this condition,
+            // it could deny requests that it must not apply to.
             conditions.push(read(condition, "the policy, for its match condition")?);
         }
         let mut variables = Vec::new();
@@ -226,7 +226,7 @@ impl Policy {
         })
     }
 
-    /// Evaluates the policy. Returns the failures of its validations.
+    /// Evaluates the policy for a request. Returns the validations that deny the request.
     fn decide(
         &self,
         request: &Admission<'_>,
@@ -269,8 +269,8 @@ impl Policy {
             .collect()
     }
 
-    /// Returns whether all match conditions are true. A false condition has precedence over a condition whose
-    /// evaluation fails.
+    /// Returns whether all match conditions of the policy are true. If one condition is false, errors of the others
+    /// are ignored.
     fn applies(&self, bindings: &Bindings<'_>, budget: &mut Budget) -> Result<bool, String> {
         let mut failures = Vec::new();
         for condition in &self.conditions {
@@ -375,7 +375,7 @@ fn failure(program: &Program, error: &bounded_cel::CelError) -> String {
     )
 }
 
-/// Returns the value of the CEL variable `request`. As in kube-apiserver, empty fields are left out.
+/// Returns the value of the CEL variable `request`. Empty fields are left out, as in kube-apiserver.
 fn describe(request: &Admission<'_>) -> Value {
     let kind = json!({"group": request.group, "version": request.version, "kind": request.kind});
     let resource =

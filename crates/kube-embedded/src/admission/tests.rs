@@ -69,7 +69,7 @@ fn widget() -> Value {
     })
 }
 
-/// Returns the test object with one field of its spec replaced; the value null removes the field.
+/// Returns the test object with the field `key` of its spec replaced. The value null removes the field.
 fn changed(key: &str, value: Value) -> Value {
     let mut widget = widget();
     let spec = widget["spec"].as_object_mut().unwrap();
@@ -659,7 +659,7 @@ fn which_requests_a_policy_is_about() {
     ] {
         let denies = json!([{"expression": "false"}]);
         let everything = json!({"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*", "*/*"], "operations": ["*"]}]});
-        // A policy and a binding have the same format of match rules.
+        // The match rules of a policy and of a binding have the same format, so each is tested in both.
         let by_policy = compiled(
             &[policy(
                 "p",
@@ -804,7 +804,7 @@ fn failures_conditions_and_actions() {
     }
 }
 
-/// Each message is a copy from kube-apiserver 1.36.
+/// Each expected message is copied from kube-apiserver 1.36.
 #[test]
 fn failures_are_worded_as_a_real_server_does() {
     let object = json!({"metadata": {"name": "a"}, "spec": {"s": "x", "z": 0, "l": [1]}});
@@ -889,7 +889,7 @@ fn policies_that_cannot_be_enforced_are_reported() {
     assert_eq!(denial.policy, "half");
     assert!(!policies.is_empty());
     assert!(Policies::default().is_empty());
-    // A policy that denies all requests can still be deleted.
+    // A policy that denies all requests does not apply to policies, so it can still be deleted.
     let policies_themselves = Admission {
         group: "admissionregistration.k8s.io",
         resource: "validatingadmissionpolicies",

@@ -1,39 +1,39 @@
-//! The messages about broken CEL rules, in kube-apiserver's words.
+//! The messages about broken CEL rules, in the words of kube-apiserver.
 
 use std::fmt;
 
 use bounded_cel::double_text;
 use serde_json::Value;
 
-/// What the message about a violation shows of the value.
+/// How the message about a violation shows the wrong value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ViolationValue {
-    /// The message shows no value, because a whole object or list would be too long.
+    /// The message does not show the value, because a whole object or list would be too long.
     Omitted,
-    /// The message shows the value.
+    /// The message shows this value.
     Value(Value),
-    /// The message shows only the type of the value, because the evaluation of the rule failed.
+    /// The message shows only this type of the value, because the evaluation of the rule failed.
     TypeName(String),
 }
 
-/// The violation of one CEL rule by a value.
+/// A value that breaks a CEL rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
-    /// The path of the value, such as `spec.addons[0].gitRef`; empty for the whole object.
+    /// The path of the wrong value, such as `spec.addons[0].gitRef`; empty for the whole object.
     pub path: String,
-    /// The message of the rule, or the default message.
+    /// The message of the broken rule, or else the default message.
     pub message: String,
-    /// The reason code: `FieldValueInvalid`, `FieldValueForbidden`, `FieldValueRequired` or
+    /// The reason code that the rule declares: `FieldValueInvalid`, `FieldValueForbidden`, `FieldValueRequired` or
     /// `FieldValueDuplicate`.
     pub reason: String,
-    /// The type of the value in the schema.
+    /// The type that the schema declares for the value.
     pub type_name: String,
-    /// What the message shows of the value.
+    /// How the message shows the wrong value.
     pub value: ViolationValue,
 }
 
 impl Violation {
-    /// Returns the path of the field for messages; `<nil>` for the whole object.
+    /// Returns the path of the wrong value as messages show it; `<nil>` for the whole object.
     pub fn field(&self) -> &str {
         match self.path.as_str() {
             "" => "<nil>",
@@ -41,7 +41,7 @@ impl Violation {
         }
     }
 
-    /// Returns the message without the field, such as `Invalid value: "x": must not change`. It is the
+    /// Returns the message without the path of the value, such as `Invalid value: "x": must not change`. This is the
     /// message of a cause in a Status.
     pub fn body(&self) -> String {
         let (kind, shows_value, detail) = match self.reason.as_str() {

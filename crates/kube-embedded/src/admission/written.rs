@@ -1,7 +1,7 @@
-//! Checks the CEL expressions of a policy or a CRD when a client writes it.
+//! Checks the CEL expressions in a policy or a CRD when a client writes it.
 //!
-//! A valid expression that this crate cannot evaluate is accepted. The client gets a warning that the rule is
-//! not enforced (see `policy`).
+//! A valid expression is accepted even if this crate cannot evaluate it, and the client gets a warning that its rule
+//! is not enforced (see `policy`).
 
 use bounded_cel::{CelError, Limits, Program};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::{CrdRules, Policies};
 use crate::catalog::{DEFINITIONS, POLICIES};
 use crate::status::Cause;
 
-/// The fields of a policy that contain CEL expressions: a list, and the field of its items.
+/// The fields of a policy that contain CEL expressions: the name of a list, and the field in its items.
 const PLACES: [(&str, &str); 5] = [
     ("matchConditions", "expression"),
     ("validations", "expression"),
@@ -45,7 +45,8 @@ pub fn unreadable(policy: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Returns a warning for each rule of a CRD or a policy that this API accepts but does not enforce.
+/// Returns a warning for each rule of a CRD or a policy that is accepted but not enforced. `storage` is the resource
+/// of the object.
 pub fn unenforced(storage: &str, object: &Value) -> Vec<String> {
     match storage {
         DEFINITIONS => object["spec"]["versions"]

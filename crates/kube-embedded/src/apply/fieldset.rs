@@ -1,4 +1,5 @@
-//! Sets of field paths, and their format in `metadata.managedFields` (FieldsV1).
+//! Sets of field paths, which record the fields that a manager owns. Their JSON format in `metadata.managedFields` is
+//! FieldsV1.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +7,16 @@ use serde_json::{Map, Value};
 
 use crate::schema::Type;
 
-/// One step of a field path.
+/// One step of the path from an object to a field or list item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// A field of an object, identified by its name.
     Field(String),
-    /// An item of a list map, identified by its keys: the text of a JSON object with sorted keys.
+    /// An item of a list map, identified by the values of its keys: a JSON object with sorted keys, as text.
     Key(String),
-    /// An item of a set, identified by its value: the text of a JSON value.
+    /// An item of a set, identified by its value: a JSON value, as text.
     Value(String),
-    /// An item of a list, identified by its index.
+    /// An item of any other list, identified by its index.
     Index(i64),
 }
 
@@ -66,7 +67,7 @@ impl std::fmt::Display for Step {
     }
 }
 
-/// A set of field paths.
+/// A set of field paths, such as the fields that a manager owns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
     entries: BTreeMap<Step, Entry>,
@@ -74,7 +75,7 @@ pub struct FieldSet {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Entry {
-    /// Whether the set contains the path that ends here. If false, the set contains only longer paths.
+    /// Whether the set contains the path that ends with this step. If false, it contains only longer paths.
     member: bool,
     below: FieldSet,
 }
@@ -86,7 +87,7 @@ impl Entry {
 }
 
 impl FieldSet {
-    /// Parses FieldsV1. Unknown parts are ignored.
+    /// Parses the JSON format FieldsV1. Unknown parts are ignored.
     pub fn from_json(value: &Value) -> FieldSet {
         let mut set = FieldSet::default();
         for (key, below) in value.as_object().into_iter().flatten() {
@@ -105,7 +106,7 @@ impl FieldSet {
         set
     }
 
-    /// Converts the set to FieldsV1.
+    /// Converts the set to the JSON format FieldsV1.
     pub fn to_json(&self) -> Value {
         let mut out = Map::new();
         for (step, entry) in &self.entries {
@@ -126,7 +127,7 @@ impl FieldSet {
         self.entries.values().all(Entry::is_empty)
     }
 
-    /// Adds a path. An empty path is ignored.
+    /// Adds a path to the set. An empty path is ignored.
     pub fn insert(&mut self, path: &[Step]) {
         if let Some((first, rest)) = path.split_first() {
             let entry = self.entries.entry(first.clone()).or_default();
@@ -191,7 +192,7 @@ impl FieldSet {
         })
     }
 
-    /// Returns the paths of this set, except the paths of the other set and all paths inside them.
+    /// Returns the paths of this set, except those that are in the other set or begin with a path of the other set.
     pub fn without(&self, other: &FieldSet) -> FieldSet {
         self.combine(other, |mine, theirs| match theirs {
             None => mine.clone(),
@@ -218,7 +219,7 @@ impl FieldSet {
         FieldSet { entries }
     }
 
-    /// Calls `visit` for each path. A path comes before the longer paths that begin with it.
+    /// Calls `visit` for each path of the set. A path comes before the longer paths that begin with it.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[Step])) {
         self.walk(&mut Vec::new(), visit);
     }
@@ -236,8 +237,8 @@ impl FieldSet {
         }
     }
 
-    /// Returns this set with the declared fields on the way to each path: if an object has a field inside
-    /// another field, it also has the outer field.
+    /// Returns this set together with the declared fields around each path, because an object that has a field also
+    /// has the fields around it.
     pub(super) fn with_named_fields(&self, ty: Type<'_>) -> FieldSet {
         let mut out = FieldSet::default();
         for (step, entry) in &self.entries {

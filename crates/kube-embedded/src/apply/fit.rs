@@ -1,5 +1,5 @@
-//! Checks an applied configuration against its schema, with the messages of Kubernetes'
-//! structured-merge-diff.
+//! Checks whether the types in an applied configuration match the schema. The messages are those of Kubernetes'
+//! library structured-merge-diff.
 
 use serde_json::Value;
 
@@ -13,7 +13,8 @@ pub(super) fn errors(ty: Type<'_>, value: &Value) -> Vec<String> {
     out
 }
 
-/// The largest number of reported errors. It is limited because each message contains a whole path.
+/// The largest number of errors that are returned. Each error contains a whole path, so more of them would need much
+/// memory.
 const MOST: usize = 100;
 
 fn check(ty: Type<'_>, value: &Value, path: &str, out: &mut Vec<String>) {

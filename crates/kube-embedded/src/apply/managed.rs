@@ -1,4 +1,4 @@
-//! Reads and writes `metadata.managedFields`, the record of which manager owns which fields.
+//! Reads and writes `metadata.managedFields`, which records which manager owns which fields of an object.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::fieldset::{FieldSet, Step};
 use super::{Manager, Operation};
 
-/// The identity of a field manager. An applier keeps its identity when it changes its API version. Any other
-/// writer has one identity per API version.
+/// The identity of a field manager. A manager that uses server-side apply has one identity for all API versions; any
+/// other manager has one identity per API version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
     pub(super) manager: String,
@@ -33,7 +33,7 @@ impl Identity {
     }
 }
 
-/// The fields that one manager owns, with the time of its last write.
+/// The fields of an object that one manager owns, and the time of the manager's last write.
 #[derive(Debug, Clone)]
 pub(super) struct Owned {
     pub(super) api_version: String,
@@ -43,7 +43,7 @@ pub(super) struct Owned {
 
 pub(super) type Managed = BTreeMap<Identity, Owned>;
 
-/// The largest number of separate entries for managers that do not use apply; see [`cap`].
+/// The largest number of separate entries for managers that do not use server-side apply; see [`cap`].
 const MAX_UPDATERS: usize = 10;
 const BUCKET: &str = "ancient-changes";
 
@@ -53,8 +53,8 @@ pub(super) fn entries(object: &Value) -> Option<&Value> {
         .filter(|v| !v.is_null())
 }
 
-/// Returns whether the client sends the value that removes all owners: an empty list, or a list with one
-/// empty entry.
+/// Returns whether the client wants to remove all owners of the object: it sends managedFields as an empty list, or
+/// as a list with one empty entry.
 pub(super) fn is_reset(object: &Value) -> bool {
     match entries(object).and_then(Value::as_array).map(Vec::as_slice) {
         Some([]) => true,
@@ -63,7 +63,7 @@ pub(super) fn is_reset(object: &Value) -> bool {
     }
 }
 
-/// Parses `metadata.managedFields`; None if an entry is malformed.
+/// Parses `metadata.managedFields` of an object; None if an entry of it is malformed.
 pub(super) fn decode(object: &Value) -> Option<Managed> {
     let mut managed = Managed::new();
     let list = match entries(object) {
@@ -99,7 +99,8 @@ pub(super) fn decode(object: &Value) -> Option<Managed> {
     Some(managed)
 }
 
-/// Writes the owners to `metadata.managedFields`: appliers first, and older entries before newer ones.
+/// Writes the owners to `metadata.managedFields` of an object: managers that use server-side apply first, and older
+/// entries before newer ones.
 pub(super) fn encode(object: &mut Value, managed: &Managed) {
     let mut sorted: Vec<(&Identity, &Owned)> = managed.iter().collect();
     sorted.sort_by(|(a, x), (b, y)| {
@@ -170,8 +171,8 @@ fn seconds(owned: &Owned) -> i64 {
     time.map_or(0, |t| t.as_second())
 }
 
-/// Removes fields that have no owner from the fields of a manager, such as `kind` and `metadata.name`,
-/// because every object has them. Removes the manager if no fields remain.
+/// Removes from a manager's fields those that every object has, such as `kind` and `metadata.name`, because nobody
+/// owns them. Removes the manager if it owns no other field.
 pub(super) fn strip(managed: &mut Managed, identity: &Identity) {
     let mut common = FieldSet::default();
     for name in ["apiVersion", "kind", "metadata"] {
@@ -198,8 +199,8 @@ pub(super) fn strip(managed: &mut Managed, identity: &Identity) {
     }
 }
 
-/// Merges the oldest entries of writers that do not use apply into one entry per API version, if there are
-/// more than [`MAX_UPDATERS`].
+/// If there are more than [`MAX_UPDATERS`] entries of managers that do not use server-side apply, merges the oldest
+/// of them into one entry per API version.
 pub(super) fn cap(managed: &mut Managed) {
     let mut updaters: Vec<Identity> = managed
         .keys()

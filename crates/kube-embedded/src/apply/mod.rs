@@ -1,9 +1,9 @@
 //! Server-side apply, and the field owners in `metadata.managedFields`.
 //!
-//! The merge has the rules of kube-apiserver: it merges maps by field unless they are atomic, list maps by
-//! key and sets by value, and replaces all other values as a whole. It works on one version of a kind: fields
-//! that an owner wrote in another version are compared in the current version. The caller sets the defaults,
-//! prunes and validates the result, and does not write an unchanged object.
+//! The merge has the rules of kube-apiserver: it merges maps field by field unless they are atomic, list maps by key
+//! and sets by value, and replaces all other values as a whole. It compares fields only in the API version of the
+//! request, also fields that an owner wrote in another version. The caller sets the defaults, prunes and validates
+//! the result, and does not write an unchanged object.
 
 mod fieldset;
 mod fit;
@@ -22,17 +22,17 @@ use crate::schema::Schema;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The kind of write with which a manager owns fields.
+/// How a manager has got the ownership of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// Server-side apply. The manager sends all fields that it owns.
+    /// By server-side apply, for which the manager sends all fields that it owns.
     Apply,
-    /// Any other write. The manager owns the fields that it changed.
+    /// By any other write. The manager owns the fields that this write changed.
     Update,
 }
 
 impl Operation {
-    /// Returns the name of the operation in `managedFields`.
+    /// Returns the name of this operation in `managedFields`.
     pub fn as_str(self) -> &'static str {
         match self {
             Operation::Apply => "Apply",
@@ -41,44 +41,44 @@ impl Operation {
     }
 }
 
-/// The field manager of a write request, and the facts of the request that are recorded with its fields.
+/// The field manager of a write request, and the properties of the request that managedFields records.
 #[derive(Debug, Clone, Copy)]
 pub struct Manager<'a> {
-    /// The name of the field manager. If the client does not send one, the part of its user agent before the
+    /// The name of the field manager: as the client sends it, or else the part of the client's user agent before the
     /// slash.
     pub name: &'a str,
-    /// The kind of write. The functions of this module ignore this field.
+    /// How this request gets the ownership of fields. The functions of this module ignore this field.
     pub operation: Operation,
-    /// The group and version of the request, such as `apps/v1`.
+    /// The API group and version of the request, such as `apps/v1`.
     pub api_version: &'a str,
     /// The subresource in the request, such as `status`; None for the object itself.
     pub subresource: Option<&'a str>,
-    /// The current time in RFC 3339, without fractions of a second.
+    /// The time of the request in RFC 3339, without fractions of a second.
     pub time: &'a str,
-    /// The fields that this endpoint ignores, as dotted paths: for example `status` for the object, and
-    /// `spec` for its status.
+    /// The fields that a write to this endpoint ignores, as dotted paths: for example `status` for the object itself,
+    /// and `spec` for its subresource `status`.
     pub reset_fields: &'a [&'a str],
 }
 
-/// A field of the configuration that another manager owns with another value.
+/// A conflict of a server-side apply: another manager owns a field with another value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The name of the other manager.
     pub manager: String,
-    /// The subresource to which the other manager wrote; None for the object itself.
+    /// The subresource that the other manager wrote; None for the object itself.
     pub subresource: Option<String>,
-    /// The API version of the other manager's write.
+    /// The API version in which the other manager wrote the field.
     pub api_version: String,
-    /// The time of the other manager's last write.
+    /// The time of the other manager's last write; None if it is not recorded.
     pub time: Option<String>,
-    /// The kind of write with which the other manager owns the field.
+    /// How the other manager has got the ownership of the field.
     pub operation: Operation,
-    /// The path of the field, such as `.spec.template.spec.containers[name="main"].image`.
+    /// The path of the field in conflict, such as `.spec.template.spec.containers[name="main"].image`.
     pub field: String,
 }
 
 impl Conflict {
-    /// Describes the other manager in kube-apiserver's words: `"kubectl" using apps/v1`.
+    /// Describes the other manager in the words of kube-apiserver: `"kubectl" using apps/v1`.
     fn owner(&self) -> String {
         let mut text = format!("{:?}", self.manager);
         if let Some(subresource) = &self.subresource {
@@ -96,7 +96,7 @@ impl Conflict {
     }
 }
 
-/// Returns kube-apiserver's message about all conflicts of an apply.
+/// Returns the message of kube-apiserver about all conflicts of one server-side apply.
 pub fn conflict_message(conflicts: &[Conflict]) -> String {
     if let [only] = conflicts {
         return format!(
@@ -122,27 +122,27 @@ pub fn conflict_message(conflicts: &[Conflict]) -> String {
     )
 }
 
-/// The reason why an apply failed.
+/// The reason why a server-side apply failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// Other managers own fields with other values. The API answers 409.
+    /// Other managers own fields of the configuration with other values. The API answers 409.
     #[error("{}", conflict_message(.0))]
     Conflict(Vec<Conflict>),
-    /// The configuration contains `metadata.managedFields`. The API answers 400.
+    /// The applied configuration contains `metadata.managedFields`, which is not allowed. The API answers 400.
     #[error("metadata.managedFields must be nil")]
     ManagedFields,
-    /// The configuration is not an object. The API answers 400.
+    /// The applied configuration is not a JSON object. The API answers 400.
     #[error("the applied configuration must be an object with apiVersion, kind and metadata")]
     NotAnObject,
-    /// The configuration does not match the schema. The API answers 500.
+    /// The types in the applied configuration do not match the schema. The API answers 500.
     #[error("failed to create typed patch object ({object}): {why}")]
     Untyped {
-        /// The name of the object.
+        /// The name of the object to which the configuration is applied.
         object: String,
-        /// The type errors, each with its field path.
+        /// The type errors in the configuration, each with its field path.
         why: String,
     },
-    /// The `managedFields` of the live object cannot be parsed. The API answers 500.
+    /// The `managedFields` of the stored object cannot be parsed. The API answers 500.
     #[error(
         "failed to decode managed fields: reset them by sending metadata.managedFields: [{{}}]"
     )]
@@ -150,7 +150,7 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// Returns the HTTP status code and the reason for the answer.
+    /// Returns the HTTP status code and the reason for the Status answer.
     pub fn status(&self) -> (u16, &'static str) {
         match self {
             ApplyError::Conflict(_) => (409, "Conflict"),
@@ -160,10 +160,10 @@ impl ApplyError {
     }
 }
 
-/// Records in `after.metadata.managedFields` which fields a write changes, and that its manager owns them
-/// now. The write must not be an apply.
+/// Records in `after.metadata.managedFields` that the manager of a write owns the fields that the write changes. The
+/// write must not be a server-side apply.
 ///
-/// `after` is the object to store, with defaults; `before` is None for a creation.
+/// `after` is the object to store, with its defaults. `before` is the stored object; None for a creation.
 pub fn track_update(
     schema: &Schema,
     before: Option<&Value>,
@@ -182,7 +182,7 @@ pub fn track_update(
         }
     };
     managed::forget(after);
-    // An object without field owners gets no owners from this write. Only an apply adds the first owner.
+    // An object without owners stays without owners, because only a server-side apply adds the first one.
     if owners.is_empty() && before.is_some() {
         return;
     }
@@ -191,7 +191,8 @@ pub fn track_update(
     managed::encode(after, &owners);
 }
 
-/// Returns the empty object with which a new object is compared, to find the fields that the client set.
+/// Returns an object without the client's fields. A new object is compared with it, to find the fields that the
+/// client has set.
 fn nothing(schema: &Schema, like: &Value) -> Value {
     let mut zero = if schema.is_built_in() {
         typed::zero(schema.root())
@@ -257,10 +258,10 @@ fn record(
     }
 }
 
-/// Applies a configuration to an object; if `live` is None, creates the object.
+/// Applies a configuration to the stored object `live`; if `live` is None, creates the object.
 ///
-/// The result contains its owners in `metadata.managedFields`, but no defaults yet. If the result is equal to
-/// `live`, the caller does not need to write it.
+/// The result contains its owners in `metadata.managedFields`, but no defaults yet. If the result is equal to `live`,
+/// the caller does not need to write it.
 pub fn apply(
     schema: &Schema,
     live: Option<&Value>,
@@ -298,7 +299,8 @@ pub fn apply(
         record(schema, None, &current, &mut owners, &before);
     }
     let mut result = lay_over(schema, &current, applied, owners.clone(), manager, force);
-    // kubectl may take over the fields that it has set with client-side apply.
+    // kubectl may take over the fields that it has set before with client-side apply, so conflicts about them are
+    // ignored.
     if manager.name == "kubectl"
         && let Err(conflicts) = &result
     {
@@ -346,8 +348,8 @@ fn described(applied: &Value) -> String {
 
 type Conflicts = Vec<(Vec<Step>, Conflict)>;
 
-/// Merges the configuration into the current object, removes the fields that the applier no longer sends, and
-/// updates the owners. Without `force`, fails with the conflicts.
+/// Merges the configuration into the stored object, removes the fields that the manager no longer sends, and updates
+/// the owners. If other managers own fields with other values, takes them over with `force`, and fails without it.
 fn lay_over(
     schema: &Schema,
     current: &Value,
@@ -407,8 +409,8 @@ fn lay_over(
     Ok((Some(merged), owners))
 }
 
-/// Removes the fields that this applier sent in its last apply, does not send now, and that no other manager
-/// owns.
+/// Removes the fields from an object that this manager sent in its last apply, does not send now, and that no other
+/// manager owns.
 fn dropped(schema: &Schema, merged: Value, last: &FieldSet, owners: &Managed) -> Value {
     let root = schema.root();
     let named = |set: &FieldSet| set.with_named_fields(root);
@@ -421,7 +423,8 @@ fn dropped(schema: &Schema, merged: Value, last: &FieldSet, owners: &Managed) ->
     let without_last = typed::remove(root, &merged, &last);
     let kept = named(&typed::field_set(root, &without_last)).union(&owned);
     let pruned = typed::remove(root, &merged, &all.difference(&kept));
-    // Removed fields that this applier did not own are restored.
+    // Some fields were removed together with their map or list although this manager did not own them. They are
+    // restored.
     let remaining = named(&typed::field_set(root, &pruned));
     typed::remove(
         root,
@@ -430,7 +433,7 @@ fn dropped(schema: &Schema, merged: Value, last: &FieldSet, owners: &Managed) ->
     )
 }
 
-/// Returns the fields in kubectl's last-applied annotation whose live value is still the same.
+/// Returns the fields in kubectl's last-applied annotation that still have the value in the annotation.
 fn last_applied(schema: &Schema, live: &Value, manager: &Manager<'_>) -> FieldSet {
     let annotation = live
         .pointer("/metadata/annotations")
@@ -451,7 +454,8 @@ fn last_applied(schema: &Schema, live: &Value, manager: &Manager<'_>) -> FieldSe
         .difference(&comparison.removed)
 }
 
-/// Updates kubectl's last-applied annotation, for clients that still use client-side apply.
+/// Updates kubectl's last-applied annotation to the applied configuration, because some clients still use client-side
+/// apply.
 fn refresh_last_applied(object: &mut Value, applied: &Value) {
     let annotations = object
         .pointer_mut("/metadata/annotations")

@@ -364,7 +364,7 @@ fn kubectl_may_take_over_from_its_own_client_side_apply() {
             .as_str()
             .unwrap();
     assert_eq!(annotation, format!("{wanted}\n"));
-    // kubectl does not take over a field that another manager has changed.
+    // kubectl must not take over this field, because another manager has changed it.
     let mut changed = live.clone();
     changed["spec"]["name"] = json!("other");
     track_update(&schema(), Some(&live), &mut changed, &writer("bob"));
@@ -490,7 +490,7 @@ fn force(live: Option<&Value>, spec: &Value, name: &str) -> Value {
     after
 }
 
-/// Sorts the lists whose order has no meaning, and removes null fields of the spec.
+/// Returns the spec with its unordered lists sorted and without null fields, for comparisons.
 fn unordered(object: &Value) -> Value {
     let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
     for key in ["tags", "rows"] {
@@ -512,7 +512,8 @@ proptest! {
     #[test]
     fn withdrawing_leaves_what_others_own(a in spec(), b in spec()) {
         let alone = force(None, &a, "ann");
-        // Without force, bob takes no fields from ann, so her fields stay when bob removes his fields.
+        // bob took no fields from ann, because he applied without force. So ann's fields must stay when bob removes
+        // his.
         if let Ok(mut both) = apply(&schema(), Some(&alone), &config(b), &applier("bob"), false) {
             schema().fill_defaults(&mut both);
             let back = force(Some(&both), &json!({}), "bob");

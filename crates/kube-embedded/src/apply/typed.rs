@@ -1,4 +1,5 @@
-//! Operations on values with a known type: listing fields, comparison, merge and removal of fields.
+//! Operations on values whose type is known from the schema: listing their fields, comparing, merging and removing
+//! fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +8,13 @@ use serde_json::{Map, Value};
 use super::fieldset::{FieldSet, Step};
 use crate::schema::{Kind, ListKind, Type};
 
-/// The kind of a value in the rules of field ownership.
+/// The kind of a value, which determines how its fields can be owned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Atom {
     Map,
     List,
     Scalar,
-    /// Null or missing. The value is treated like the value with which it is compared or merged.
+    /// The value is null or missing, so it is treated like the value with which it is compared or merged.
     Unknown,
 }
 
@@ -26,7 +27,7 @@ fn atom(value: Option<&Value>) -> Atom {
     }
 }
 
-/// Returns how a null value of this type is treated.
+/// Returns the kind that a null value of this type has.
 fn atom_of_type(ty: Type<'_>) -> Atom {
     match ty.node().map(|n| n.kind) {
         None | Some(Kind::Object | Kind::Any | Kind::Opaque) => Atom::Map,
@@ -39,8 +40,8 @@ pub(super) fn granular_list(ty: Type<'_>) -> bool {
     *ty.list_kind() != ListKind::Atomic
 }
 
-/// Returns the path step that identifies an item of a set or a list map. Fails for items of other lists and
-/// for items without their keys.
+/// Returns the path step that identifies an item of a set or a list map. Fails for other lists, and for an item that
+/// does not have the keys of the list map.
 pub(super) fn element(ty: Type<'_>, item: &Value) -> Result<Step, String> {
     match (ty.list_kind(), item) {
         (ListKind::Atomic, _) => Err("invalid indexing of non-associative list".to_owned()),
@@ -85,11 +86,11 @@ pub(super) fn element(ty: Type<'_>, item: &Value) -> Result<Step, String> {
     }
 }
 
-/// The items of a list in their order, and the items of each path step. A step has several items if the list
-/// contains duplicates.
+/// The items of a list, each with its path step, in the order of the list; and the same items by path step. A step
+/// has several items if the list contains duplicates.
 type Indexed<'a> = (Vec<(Step, &'a Value)>, BTreeMap<Step, Vec<&'a Value>>);
 
-/// Finds the path step of each list item. Items that have none are left out.
+/// Finds the path step of each item of a list. Leaves out items that have no path step.
 fn index<'a>(ty: Type<'_>, items: &'a [Value]) -> Indexed<'a> {
     let mut order = Vec::with_capacity(items.len());
     let mut by_step: BTreeMap<Step, Vec<&Value>> = BTreeMap::new();
@@ -126,7 +127,7 @@ fn collect(ty: Type<'_>, value: &Value, path: &mut Vec<Step>, set: &mut FieldSet
             let (order, by_step) = index(ty, items);
             for (step, item) in order {
                 path.push(step);
-                // Duplicate items have one common path, and no paths of fields inside them.
+                // Duplicate items count as one path. The fields inside them are not listed.
                 if path
                     .last()
                     .and_then(|s| by_step.get(s))
@@ -143,7 +144,7 @@ fn collect(ty: Type<'_>, value: &Value, path: &mut Vec<Step>, set: &mut FieldSet
     }
 }
 
-/// The fields in which two values differ.
+/// The fields in which an old and a new value differ.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub(super) removed: FieldSet,
@@ -160,7 +161,7 @@ impl Comparison {
     }
 }
 
-/// Returns the fields that are removed, modified and added in `new`.
+/// Compares two values. Returns the fields that `new` removes, modifies and adds.
 pub(super) fn compare(ty: Type<'_>, old: &Value, new: &Value) -> Comparison {
     let mut comparison = Comparison::default();
     compare_at(ty, Some(old), Some(new), &mut Vec::new(), &mut comparison);
@@ -309,7 +310,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Merges an applied configuration into a live value.
+/// Merges an applied configuration into the stored value `live`.
 pub(super) fn merge(ty: Type<'_>, live: &Value, config: &Value) -> Value {
     merge_at(ty, Some(live), Some(config)).unwrap_or_else(|| config.clone())
 }
@@ -358,15 +359,15 @@ fn merge_at(ty: Type<'_>, live: Option<&Value>, config: Option<&Value>) -> Optio
     config.or(live).cloned()
 }
 
-/// Merges two lists. Items that both lists contain get the order of the configuration. The other live items
-/// keep their positions between them.
+/// Merges a list of the configuration into the stored list. The items in both lists get the order of the
+/// configuration; the other stored items stay between them.
 fn merge_lists(ty: Type<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
     let (left, live_by) = index(ty, live);
     let (right, config_by) = index(ty, config);
     let one = |by: &BTreeMap<Step, Vec<&Value>>, step: &Step| -> Option<Value> {
         match by.get(step).map(Vec::as_slice) {
             Some([only]) => Some((*only).clone()),
-            // Duplicate live items are replaced by the applied item, not merged with it.
+            // If the stored list contains an item twice, the item of the configuration replaces both.
             Some(_) => Some(Value::Null),
             None => None,
         }
@@ -425,7 +426,7 @@ fn merge_lists(ty: Type<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
     out
 }
 
-/// Removes fields from a value. A map or list that loses all its content becomes null.
+/// Removes fields from a value. A map or list from which everything is removed becomes null.
 pub(super) fn remove(ty: Type<'_>, value: &Value, fields: &FieldSet) -> Value {
     match value {
         Value::Object(map) if !map.is_empty() && !ty.atomic_map() => {
@@ -470,7 +471,8 @@ pub(super) fn remove(ty: Type<'_>, value: &Value, fields: &FieldSet) -> Value {
     }
 }
 
-/// Returns the zero value of a Go type: inner structs exist, and other required fields are null or zero.
+/// Returns the JSON of a Go value whose fields are not set: inner structs exist, and other required fields are null
+/// or zero.
 pub(super) fn zero(ty: Type<'_>) -> Value {
     let mut out = Map::new();
     if let Some(node) = ty.node() {

@@ -1,13 +1,13 @@
 //! Defaults of built-in kinds that depend on more than the neighbouring fields.
 //!
-//! Each function gets an object, before the defaults of the object's fields are set.
+//! Each function changes an object of its type, before the defaults of the object's fields are set.
 
 use base64::Engine;
 use serde_json::{Map, Value};
 
 use crate::schema::Hook;
 
-/// The functions, with the names of the definitions for which they compute defaults.
+/// The functions of this module, each with the OpenAPI definition of its type.
 pub(super) const HOOKS: &[(&str, Hook)] = &[
     ("io.k8s.api.core.v1.Container", pull_policy),
     ("io.k8s.api.core.v1.EphemeralContainer", pull_policy),
@@ -49,7 +49,7 @@ fn set(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     }
 }
 
-/// Sets the default pull policy: `Always` for the tag `latest` or an image without a tag; otherwise
+/// Sets the default pull policy of a container: `Always` for the tag `latest` or an image without a tag; otherwise
 /// `IfNotPresent`.
 fn pull_policy(container: &mut Map<String, Value>) {
     let image = text(container, "image").unwrap_or_default();
@@ -96,8 +96,8 @@ fn each<'a>(
         .filter_map(Value::as_object_mut)
 }
 
-/// Sets the defaults of a pod spec. `serviceAccount` and `serviceAccountName` are two names of one field.
-/// With `hostNetwork`, the default of a `hostPort` is its `containerPort`.
+/// Sets the defaults of a pod spec: copies `serviceAccount` and `serviceAccountName` to each other, because they are
+/// two names of one field. With `hostNetwork`, the default of a `hostPort` is the `containerPort`.
 fn pod_spec(spec: &mut Map<String, Value>) {
     for (from, to) in [
         ("serviceAccountName", "serviceAccount"),
@@ -124,8 +124,8 @@ fn pod_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Sets the defaults of a pod. In a pod (but not in a pod template), the default of a resource request is the
-/// limit.
+/// Sets the defaults of a pod. In a pod, the default of a resource request is its limit; a pod template has no such
+/// default.
 fn pod(pod: &mut Map<String, Value>) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -169,8 +169,8 @@ fn template_selector(controller: &mut Map<String, Value>) {
     }
 }
 
-/// Sets the defaults of a LimitRange for containers. `default` gets missing values from `max`;
-/// `defaultRequest` gets missing values from `default`, then from `min`.
+/// Sets the defaults of a LimitRange for containers: `default` gets missing values from `max`; `defaultRequest` gets
+/// missing values from `default`, or else from `min`.
 fn limit_range(item: &mut Map<String, Value>) {
     if text(item, "type") != Some("Container") {
         return;
@@ -192,7 +192,7 @@ fn limit_range(item: &mut Map<String, Value>) {
     }
 }
 
-/// Moves the write-only field `stringData` of a Secret to its `data`.
+/// Moves the field `stringData` of a Secret, which clients can only write, to the field `data`.
 fn string_data(secret: &mut Map<String, Value>) {
     let Some(Value::Object(strings)) = secret.remove("stringData") else {
         return;
@@ -220,8 +220,8 @@ fn claim_templates(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Sets the defaults of `completions`, `parallelism` and `backoffLimit` in a Job. A job template does not get
-/// these defaults.
+/// Sets the defaults of `completions`, `parallelism` and `backoffLimit` in a Job. These are no defaults of a job
+/// template.
 fn job(job: &mut Map<String, Value>) {
     let Some(spec) = job.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -263,7 +263,7 @@ fn policy_types(spec: &mut Map<String, Value>) {
     set(spec, "policyTypes", types);
 }
 
-/// Sets the defaults of both scaling directions of an autoscaler, if its `behavior` exists.
+/// Sets the defaults of both scaling directions in the `behavior` of an autoscaler.
 fn scaling_behavior(behavior: &mut Map<String, Value>) {
     let rules = |policies: Value| serde_json::json!({"policies": policies, "selectPolicy": "Max"});
     let up = rules(serde_json::json!([

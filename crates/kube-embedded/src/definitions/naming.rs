@@ -1,18 +1,20 @@
-//! Determines which names of a CustomResourceDefinition are still free in its API group.
+//! Determines which names of a CustomResourceDefinition are free, because no other definition of its API group uses
+//! them.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// The accepted names of a definition, and the conflict that prevents other names.
+/// The names of a definition that are accepted, and the conflict because of which others are not.
 pub struct Naming {
     /// The value of `status.acceptedNames`.
     pub accepted: Value,
-    /// The reason and the message of the last conflict; None if all names are accepted.
+    /// The reason and the message of the last name conflict; None if all names are accepted.
     pub conflict: Option<(&'static str, String)>,
 }
 
-/// Compares the names of a definition with the accepted names of the other definitions in its group.
+/// Determines the accepted names of a definition, by comparing them with the accepted names of the other definitions
+/// in its group.
 pub fn of(definition: &Value, others: &[Value]) -> Naming {
     let names = &definition["spec"]["names"];
     let held = &definition["status"]["acceptedNames"];
@@ -48,7 +50,7 @@ pub fn of(definition: &Value, others: &[Value]) -> Naming {
     }
 }
 
-/// Returns the names that other definitions of the group use: the resource names and the kinds.
+/// Returns the names that other definitions of the same group use: the names of resources, and the kinds.
 fn taken<'o>(definition: &Value, others: &'o [Value]) -> (BTreeSet<&'o str>, BTreeSet<&'o str>) {
     let mut resources = BTreeSet::new();
     let mut kinds = BTreeSet::new();

@@ -1,15 +1,14 @@
-//! Checks that the CEL rules of a schema can be parsed, and that they select only declared fields.
+//! Checks that the CEL rules in a schema can be parsed, and that they use only fields that the schema declares.
 //!
-//! This module does not check types in expressions. An expression that kube-apiserver supports but this crate
-//! does not (an unknown function, a limit) is a warning, not an error (see `admission`).
+//! The types in expressions are not checked. If this crate does not support an expression that kube-apiserver
+//! supports (a function, a size), the client gets a warning and no error (see `admission`).
 
 use bounded_cel::{CelError, Limits, Program};
 use serde_json::{Value, json};
 
 use crate::status::Cause;
 
-/// Returns the errors in the CEL rules of one schema. `root` means that the schema describes the whole
-/// object.
+/// Returns the errors in the CEL rules of one schema. `root` is true if the schema is that of the whole object.
 pub fn check(schema: &Value, root: bool, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     let rules = schema["x-kubernetes-validations"].as_array();
@@ -40,7 +39,7 @@ pub fn check(schema: &Value, root: bool, path: &str) -> Vec<Cause> {
     causes
 }
 
-/// Formats a rule as kube-apiserver prints it: all fields in the order of the Go type.
+/// Formats a rule as kube-apiserver prints it: with all its fields, in the order of the Go type.
 fn shown(rule: &Value) -> String {
     let text = |key: &str| json!(rule[key].as_str().unwrap_or_default());
     format!(
@@ -91,8 +90,8 @@ fn placed(source: &str, at: Option<usize>, what: &str) -> String {
     )
 }
 
-/// Returns the first field of a selection that the schema does not declare; None if it declares all fields.
-/// The chain `a`, `b` stands for `self.a.b`.
+/// Returns the first field in `chain` that the schema does not declare; None if it declares all of them. The chain
+/// `a`, `b` stands for `self.a.b`.
 fn undeclared<'c>(schema: &Value, root: bool, chain: &[&'c str]) -> Option<&'c str> {
     let mut schema = schema;
     let mut resource = root;

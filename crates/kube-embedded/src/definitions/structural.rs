@@ -1,8 +1,8 @@
-//! Checks the schemas of a CustomResourceDefinition: that they are structural, that their defaults are valid,
-//! and that their CEL rules can be parsed.
+//! Checks the schemas of a CustomResourceDefinition: they must be structural, their defaults must be valid, and their
+//! CEL rules must be parseable.
 //!
-//! kube-apiserver checks more. This module accepts fields that only `allOf`, `anyOf`, `oneOf` or `not`
-//! declare, and it reports a pattern that cannot be parsed as a warning (see `catalog`).
+//! kube-apiserver refuses more schemas. This module accepts fields that only `allOf`, `anyOf`, `oneOf` or `not`
+//! declare. For a pattern that cannot be parsed, the client gets only a warning (see `catalog`).
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::status::Cause;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// The position of a schema within the schema of a version.
+/// Where a schema is in the schema of a version.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -20,7 +20,7 @@ enum Level {
     Field,
 }
 
-/// Returns the errors in the schemas of a CustomResourceDefinition. `spec` is its spec.
+/// Returns the errors in the schemas of a CustomResourceDefinition. `spec` is the spec of the definition.
 pub fn check(spec: &Value) -> Vec<Cause> {
     let none = Vec::new();
     let versions = spec["versions"].as_array().unwrap_or(&none);
@@ -35,8 +35,8 @@ pub fn check(spec: &Value) -> Vec<Cause> {
     if !causes.is_empty() {
         return causes;
     }
-    // If all versions have the same schema, kube-apiserver stores it once, and its messages use the path of
-    // that copy.
+    // If all versions have the same schema, the errors have the path `spec.validation`, because kube-apiserver moves
+    // the schema there.
     if let Some(first) = versions.first().map(schema)
         && versions.iter().all(|version| schema(version) == first)
     {
@@ -211,7 +211,7 @@ fn extensions(schema: &Value, level: Level, path: &str, causes: &mut Vec<Cause>)
     }
 }
 
-/// Adds an error for each schema inside allOf, anyOf, oneOf or not that declares a field or sets a type. Such
+/// Adds an error for each schema inside allOf, anyOf, oneOf or not that declares a field or sets a type, because such
 /// schemas may only restrict values.
 fn nested(schema: &Value, path: &str, causes: &mut Vec<Cause>) {
     let is_int_or_string = is(schema, "x-kubernetes-int-or-string");
@@ -276,7 +276,7 @@ fn nested_with(schema: &Value, may_type: bool, path: &str, causes: &mut Vec<Caus
     nested(&below, path, causes);
 }
 
-/// Adds an error for each default that is invalid in its own schema or has unknown fields.
+/// Adds an error for each default that does not match its own schema or contains unknown fields.
 fn defaults(schema: &Value, level: Level, path: &str, causes: &mut Vec<Cause>) {
     let default = &schema["default"];
     if !default.is_null()
@@ -307,7 +307,8 @@ fn defaults(schema: &Value, level: Level, path: &str, causes: &mut Vec<Cause>) {
     let resource = level == Level::Root || is(schema, "x-kubernetes-embedded-resource");
     let none = Map::new();
     for (name, property) in schema["properties"].as_object().unwrap_or(&none) {
-        // The schema of a resource does not determine the content of its metadata.
+        // The fields apiVersion, kind and metadata of a resource are left out, because the CRD's schema does not
+        // determine them.
         if !resource || !matches!(name.as_str(), "metadata" | "apiVersion" | "kind") {
             let below = format!("{path}.properties[{name}]");
             defaults(property, Level::Field, &below, causes);

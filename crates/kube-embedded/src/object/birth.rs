@@ -36,7 +36,7 @@ fn set(object: &mut Value, field: &str, value: Value) {
     map_of(object).insert(field.into(), value);
 }
 
-/// Sets the labels and the selector with which a Job finds its pods, unless the client sets a selector.
+/// Sets the labels and the selector with which a Job finds its pods. Does nothing if the client has set the selector.
 fn name_pods_of_job(object: &mut Value) {
     if object["spec"]["manualSelector"] == true || object["spec"]["selector"].is_object() {
         return;

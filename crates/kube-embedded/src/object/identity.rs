@@ -1,4 +1,4 @@
-//! Checks that an object has the kind, namespace and name of its request path.
+//! Checks that the kind, namespace and name in an object are the same as in the request path.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use super::super::route::Target;
 use super::super::status::Failure;
 use super::{bounded, map_of, meta, meta_mut};
 
-/// Checks that an object has the namespace and name of its request path, and sets its apiVersion, kind,
-/// namespace and name.
+/// Checks that the namespace and name in an object are the same as in the request path. Then sets the object's
+/// apiVersion, kind, namespace and name.
 pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Result<(), Failure> {
     let fields = map_of(object);
     fields.insert("apiVersion".into(), resource.api_version().into());
@@ -24,8 +24,7 @@ pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Res
     Ok(())
 }
 
-/// Checks that an object has the namespace and name of its request path. Fields that are not set are
-/// accepted.
+/// Checks that the namespace and name in an object are the same as in the request path, or are not set.
 pub fn same_place(target: &Target, object: &Value) -> Result<(), Failure> {
     let namespace = meta(object, "namespace");
     if !namespace.is_empty() && namespace != target.namespace.as_deref().unwrap_or_default() {
@@ -49,8 +48,8 @@ pub fn same_place(target: &Target, object: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks that an applied configuration has the kind, version, namespace and name of its request path.
-/// Namespace and name may be missing.
+/// Checks that the kind and version in an applied configuration are the same as in the request path. The namespace
+/// and name must be the same too, or not set.
 pub fn check_applied(resource: &Resource, target: &Target, object: &Value) -> Result<(), Failure> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));

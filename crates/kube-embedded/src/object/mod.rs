@@ -1,8 +1,8 @@
-//! Prepares an object for a write: sets the fields that the API sets, keeps the fields that a client may not
-//! change, and validates the result.
+//! Prepares an object for a write: sets the fields that the API sets, keeps the fields that a client may not change,
+//! and validates the result.
 //!
-//! The functions are pure: they take the old object, the sent object, the user and the time, and return the
-//! object to store. The callers then check the admission policies and write to the store.
+//! The functions are pure: they take the old object, the object that the client sent, the user and the time, and
+//! return the object to store. The callers then evaluate the admission policies and write to the store.
 
 mod birth;
 mod identity;
@@ -25,23 +25,23 @@ use readable::typed;
 pub use readable::{Unreadable, bounded, cannot_be_handled, readable, readable_as};
 use rules::{broken, causes_of_immutable, new_finalizers, own_rules, plain_names, unchangeable};
 
-/// The user, the time and the options of a write request.
+/// The properties of a write request: the user, the time and the options.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    /// The name of the authenticated user.
+    /// The name of the user who sends the request.
     pub user: String,
-    /// The name of the field manager.
+    /// The name of the request's field manager.
     pub manager: String,
     /// The time of the write, in the format of Kubernetes timestamps.
     pub now: String,
-    /// The treatment of unknown and duplicate fields.
+    /// What the API does with unknown and duplicate fields in the request body.
     pub field_validation: FieldValidation,
-    /// The annotations that the API sets to the name of the user.
+    /// The annotations that the API sets to the user's name.
     pub stamps: Arc<[Stamp]>,
 }
 
 impl Writer {
-    /// Returns the keys of the annotations that the API sets on objects of a resource.
+    /// Returns the keys of the annotations that the API sets to the user's name on objects of a resource.
     fn stamps_of(&self, resource: &Resource) -> impl Iterator<Item = &str> {
         let subject = &resource.subject;
         let stamps = self.stamps.iter();
@@ -50,7 +50,7 @@ impl Writer {
     }
 }
 
-/// The part of an object that a write request changes: the object or one of its subresources.
+/// The part of an object that a write request may change: the object itself or a subresource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The object itself.
@@ -77,13 +77,13 @@ impl Part {
 /// An object that is ready for the store, and the warnings for the client.
 #[derive(Debug)]
 pub struct PreparedObject {
-    /// The object to store; its resourceVersion is set by the write.
+    /// The object to store. Its resourceVersion is set later, by the write.
     pub object: Value,
-    /// The texts of the Warning headers in the answer.
+    /// The texts of the Warning headers for the client.
     pub warnings: Vec<String>,
 }
 
-/// The metadata fields that a client can never set.
+/// The metadata fields that only the API sets.
 const SERVER_FIELDS: [&str; 5] = [
     "uid",
     "creationTimestamp",
@@ -92,15 +92,15 @@ const SERVER_FIELDS: [&str; 5] = [
     "selfLink",
 ];
 
-/// Returns a text field of an object's metadata; empty if the field is missing or not a text.
+/// Returns a text field of an object's metadata; empty if the field does not exist or is not a text.
 pub fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// Returns the fields of a value. If the value is not an object, an empty object replaces it.
+/// Returns the fields of a JSON object. If the value is not an object, replaces it by an empty object first.
 ///
-/// Assigning by index (`object["status"]["phase"] = ..`) panics if a value on the path is not an object.
-/// Another process may have written any JSON to the file, so the code uses this function instead.
+/// Use this before an assignment by index (`object["status"]["phase"] = ..`), which panics if a value on the path is
+/// not an object. The store may contain any JSON, because other processes can write to the file.
 pub fn map_of(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -111,13 +111,13 @@ pub fn map_of(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// Returns the fields of the object in the field `field`. If the field is not an object, an empty object
-/// replaces it.
+/// Returns the fields of the JSON object in the field `field`. If the field is not an object, replaces it by an empty
+/// object first.
 pub fn map_at<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value> {
     map_of(map_of(object).entry(field).or_insert(Value::Null))
 }
 
-/// Returns the metadata of an object. If the metadata is missing, an empty object is inserted.
+/// Returns the metadata of an object. If the object has none, inserts empty metadata first.
 pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     map_at(object, "metadata")
 }
@@ -162,7 +162,7 @@ pub fn create(
     if !applied {
         own(resource, None, &mut object, Part::Main, writer);
     }
-    // As with a mutating admission policy, no field manager owns this annotation.
+    // No field manager owns this annotation, as if a mutating admission policy had set it.
     for annotation in writer.stamps_of(resource) {
         annotate(&mut object, annotation, Some(&writer.user));
     }
@@ -227,8 +227,8 @@ pub fn update(
             .into_iter()
             .map(|mut cause| {
                 if part == Part::Status && resource.custom.is_some() {
-                    // kube-apiserver validates the status separately, so the paths in its messages begin at
-                    // the status.
+                    // The path of a status error begins at the status, because kube-apiserver validates the status
+                    // separately.
                     cause.message = cause.message.replacen(": status.", ": ", 1);
                 }
                 cause
@@ -253,15 +253,15 @@ pub fn update(
     Ok(PreparedObject { object, warnings })
 }
 
-/// Removes unknown fields. Depending on the client's field validation, unknown fields are an error, a warning
-/// or ignored.
+/// Removes unknown fields from the object that a client sends. The client's field validation decides whether they are
+/// an error, a warning, or ignored.
 fn shape(resource: &Resource, object: &mut Value, writer: &Writer) -> Result<Vec<String>, Failure> {
     let kind = &resource.subject.kind;
     let refuse = |why: &str| {
         let begin = cannot_be_handled(kind, &resource.version);
         Failure::bad_request(format!("{begin}{why}"))
     };
-    // The result of an apply or a patch was not yet checked against these limits.
+    // The object may be the result of an apply or a patch, to which these checks were not applied yet.
     bounded(object)
         .and_then(|()| typed(&resource.schema, object))
         .map_err(|why| refuse(&why))?;
@@ -295,7 +295,8 @@ fn own(resource: &Resource, old: Option<&Value>, object: &mut Value, part: Part,
     apply::track_update(&resource.schema, old, object, &manager);
 }
 
-/// Returns the fields that a write to a part of an object ignores. The writer does not become their owner.
+/// Returns the fields that a write to this part of an object ignores. The write's manager does not become their
+/// owner.
 pub fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
     match (part, resource.custom.is_some()) {
         (Part::Main | Part::Scale, _) if resource.has_status() => &["status"],
@@ -322,7 +323,7 @@ fn annotate(object: &mut Value, key: &str, value: Option<&str>) {
     }
 }
 
-/// Returns the fields of an object whose change increments the generation.
+/// Returns the fields of an object that are its desired state: if one changes, the generation is incremented.
 fn desired<'a>(resource: &Resource, object: &'a Value) -> Vec<(&'a String, &'a Value)> {
     object
         .as_object()
@@ -336,8 +337,8 @@ fn desired<'a>(resource: &Resource, object: &'a Value) -> Vec<(&'a String, &'a V
         .collect()
 }
 
-/// Restores all fields except the status from the old object. For built-in kinds, a write of the status may
-/// also change annotations.
+/// Restores all fields of the old object except the status, because a write of the status must not change them. In
+/// built-in kinds, such a write may also change annotations.
 fn keep_all_but_status(resource: &Resource, old: &Value, object: &mut Value) {
     let status = object.get("status").cloned();
     let managed = object["metadata"].get("managedFields").cloned();
@@ -366,7 +367,7 @@ fn keep_all_but_status(resource: &Resource, old: &Value, object: &mut Value) {
     *object = kept;
 }
 
-/// Removes empty metadata fields, and moves the `stringData` of a Secret to its `data`.
+/// Removes empty metadata fields, and moves the field `stringData` of a Secret to the field `data`.
 fn tidy(object: &mut Value) {
     if object["kind"] == "Secret"
         && let Some(Value::Object(plain)) = object.get("stringData").cloned()

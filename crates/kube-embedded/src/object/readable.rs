@@ -1,7 +1,7 @@
-//! Checks that a foreign value can be decoded as an object of a kind: its depth, its kind, and the types of
-//! its values.
+//! Checks that a JSON value from a client can be decoded as an object of a kind: its depth, its kind, and its types.
 //!
-//! For a custom resource, this module checks only the types in the metadata; validation checks the others.
+//! For a custom resource, only the types in the metadata are checked here, because the validation with the schema
+//! checks the others.
 
 use serde_json::{Map, Value};
 
@@ -10,21 +10,21 @@ use super::super::catalog::Resource;
 use super::super::schema::Schema;
 use super::super::status::{Cause, Failure, Subject};
 
-/// The largest nesting depth of a value. The parser of stored objects stops at 128 levels, and managedFields
-/// is nested a few levels deeper than the object.
+/// The largest nesting depth of an object. The parser for stored objects accepts 128 levels, and managedFields is
+/// nested a few levels deeper than the object.
 const DEPTH: usize = 100;
-/// The largest total length of the field names on the path to a value, in bytes. It is limited because error
-/// messages contain the path.
+/// The largest total length of the field names around a value, in bytes. Error messages contain these names as a
+/// path, so it must not be too long.
 const WAY: usize = 16 << 10;
 
-/// The reason why a value cannot be decoded as an object of its kind.
+/// The reason why a JSON value cannot be decoded as an object of the expected kind.
 #[derive(Debug)]
 pub enum Unreadable {
-    /// The kind or apiVersion is not a string.
+    /// The kind or apiVersion of the value is not a string. Contains the error.
     Kind(String),
-    /// The value has another kind or version than expected.
+    /// The value has another kind or apiVersion than expected. Contains the answer for the client.
     Mismatch(Failure),
-    /// The value is nested too deep, or one of its fields has the wrong type.
+    /// The value is nested too deep, or a field in it has the wrong type. Contains the error.
     Value(String),
 }
 
@@ -42,7 +42,7 @@ impl Unreadable {
         }
     }
 
-    /// Returns the reason as text, for use in another message.
+    /// Returns the reason as text, for a part of another message.
     pub fn why(self) -> String {
         match self {
             Unreadable::Mismatch(failure) => failure.message,
@@ -51,7 +51,7 @@ impl Unreadable {
     }
 }
 
-/// Returns the start of the message about an object that cannot be decoded.
+/// Returns the first words of the message about an object that cannot be decoded.
 pub fn cannot_be_handled(kind: &str, version: &str) -> String {
     format!("{kind} in version {version:?} cannot be handled as a {kind}: ")
 }
@@ -65,8 +65,8 @@ pub fn readable(resource: &Resource, object: &Value) -> Result<(), Unreadable> {
     typed(&resource.schema, object).map_err(Unreadable::Value)
 }
 
-/// Checks that a value can be decoded as an object of a built-in kind. The kind does not need to be a stored
-/// resource.
+/// Checks that a value can be decoded as an object of a built-in kind. Unlike [`readable`], also accepts a kind that
+/// is never stored, such as DeleteOptions.
 pub fn readable_as(
     group: &str,
     version: &str,
@@ -82,7 +82,7 @@ pub fn readable_as(
     }
 }
 
-/// Checks the types of values: of all values for a built-in kind, only of the metadata for a custom resource.
+/// Checks the types in an object: for a built-in kind all types, for a custom resource only those in the metadata.
 pub fn typed(schema: &Schema, object: &Value) -> Result<(), String> {
     let errors = match schema.is_built_in() {
         true => schema.type_errors(object),
@@ -94,7 +94,7 @@ pub fn typed(schema: &Schema, object: &Value) -> Result<(), String> {
     }
 }
 
-/// Checks the limits on the nesting depth and on the path length of values.
+/// Checks that an object is not nested too deep, and that the paths in it are not too long.
 pub fn bounded(object: &Value) -> Result<(), String> {
     let own = |fields: &Map<String, Value>, apart: &str| {
         let mut others = fields.iter().filter(|(name, _)| *name != apart);
@@ -107,7 +107,8 @@ pub fn bounded(object: &Value) -> Result<(), String> {
     match fields.get("metadata") {
         Some(Value::Object(metadata)) => {
             own(metadata, "managedFields")?;
-            // managedFields repeats every field path of the object, and is nested deeper than the object.
+            // managedFields gets higher limits, because it repeats every field path of the object and is nested
+            // deeper.
             metadata
                 .get("managedFields")
                 .map_or(Ok(()), |owners| walk(owners, DEPTH + 10, WAY * 2))
@@ -183,7 +184,7 @@ fn other_kind(subject: &Subject, kind: &str, object: &Value) -> Failure {
     Failure::invalid(&sent, super::meta(object, "name"), vec![cause])
 }
 
-/// Returns a text field; empty if the field is missing. A value of another type is an error.
+/// Returns a text field of an object; empty if the field does not exist. Fails if the field has another type.
 fn word<'a>(object: &'a Value, field: &str) -> Result<&'a str, Unreadable> {
     let found = match &object[field] {
         Value::Null => return Ok(""),

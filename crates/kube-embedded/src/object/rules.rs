@@ -1,5 +1,5 @@
-//! Validates an object: with its schema, with the CEL rules of the schema, and with those rules in
-//! kube-apiserver's Go code that clients depend on.
+//! Validates an object with its schema, with the CEL rules in the schema, and with some rules that kube-apiserver has
+//! in Go code.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use super::super::status::Cause;
 use super::super::{names, scale};
 use super::meta;
 
-/// Adds an error for each changed metadata field that a client may omit but not change.
+/// Adds an error for each metadata field that was changed although it is immutable. Clients may leave out these
+/// fields.
 pub(super) fn causes_of_immutable(old: &Value, object: &Value, causes: &mut Vec<Cause>) {
     for field in ["uid", "deletionTimestamp"] {
         let (before, after) = (meta(old, field), meta(object, field));
@@ -26,8 +27,8 @@ pub(super) fn causes_of_immutable(old: &Value, object: &Value, causes: &mut Vec<
     }
 }
 
-/// Returns the errors of an object: those of the schema and, if the schema finds no serious error, those of
-/// its CEL rules.
+/// Returns the errors of an object from its schema. If they are not serious, also returns the errors from its CEL
+/// rules.
 pub(super) fn broken(
     resource: &Resource,
     object: &Value,
@@ -81,8 +82,8 @@ pub(super) fn broken(
     causes
 }
 
-/// Returns an error if the replica count of a custom resource with a scale subresource is not a non-negative
-/// integer. The schema may allow other values.
+/// Returns an error if the replica count of a custom resource with the subresource `scale` is not an integer of at
+/// least 0, because the schema may allow other values.
 fn countless(custom: &Custom, object: &Value) -> Option<Cause> {
     let path = &custom.scale.as_ref()?.replicas;
     let value = scale::at(object, path);
@@ -128,7 +129,7 @@ fn cause(error: FieldError) -> Cause {
     }
 }
 
-/// Checks finalizer names. A name without a domain is an error for built-in kinds and a warning for custom
+/// Checks the names of finalizers. A name without a domain is an error in built-in kinds and a warning in custom
 /// resources.
 pub(super) fn plain_names(
     resource: &Resource,
@@ -176,7 +177,8 @@ pub(super) fn new_finalizers(old: &Value, object: &Value) -> Option<Cause> {
     })
 }
 
-/// Validates an object with those rules in kube-apiserver's Go code that clients depend on.
+/// Returns the errors of an object by the rules that kube-apiserver has in Go code. Only rules on which clients
+/// depend are included.
 pub(super) fn own_rules(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let workload = resource.subject.group == "apps"

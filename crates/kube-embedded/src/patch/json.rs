@@ -1,15 +1,15 @@
-//! Applies JSON patches (RFC 6902) with the deviations of kube-apiserver.
+//! Applies JSON patches (RFC 6902) as kube-apiserver does.
 //!
-//! No crate is used, because kube-apiserver deviates from the RFC and clients rely on it: a test of null
-//! passes for a missing field (kube's `finalizer()` sends such a test), `replace` of a missing field adds the
-//! field, `add` without a value adds null, negative indexes count from the end, and text before the first
-//! slash of a path is ignored.
+//! No existing crate does this, because kube-apiserver deviates from the RFC and clients rely on it: a test of null
+//! passes for a missing field (kube's `finalizer()` sends such a test), `replace` of a missing field adds the field,
+//! `add` without a value adds null, negative indexes count from the end, and text before the first slash of a path is
+//! ignored.
 
 use serde_json::Value;
 
 use super::{MAX_COPIED, MAX_DEPTH, MAX_OPERATIONS, PatchError, json_kind};
 
-/// Applies a JSON patch. If one operation fails, no operation is applied.
+/// Applies a JSON patch to `target`, and returns the result. Fails if one operation fails.
 pub fn json_patch(target: &Value, patch: &Value) -> Result<Value, PatchError> {
     let malformed = |value: &Value, wanted: &str| {
         PatchError::Malformed(format!(
@@ -109,7 +109,7 @@ fn apply(document: &mut Value, operation: &Value, copied: &mut usize) -> Result<
                 let (holder, key) = find(document, path)?;
                 get(holder, &key)?
             };
-            // A missing field is equal to null, unlike in RFC 6902.
+            // A missing field counts as null, as in kube-apiserver and unlike RFC 6902.
             if same(found.unwrap_or(&Value::Null), &wanted) {
                 Ok(())
             } else {
@@ -120,7 +120,7 @@ fn apply(document: &mut Value, operation: &Value, copied: &mut usize) -> Result<
     }
 }
 
-/// Returns whether two JSON values are equal. Numbers are compared by value, so `1` and `1.0` are equal.
+/// Returns whether two JSON values are equal. The numbers `1` and `1.0` are equal.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -128,8 +128,8 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Refuses a value that is nested too deep. By copying values into each other, a patch could create a value
-/// so deep that dropping it overflows the stack.
+/// Returns an error if a value is nested too deep. A patch can copy values into each other, and dropping a value that
+/// is nested too deep overflows the stack.
 fn within(path: &str, value: &Value) -> Result<(), String> {
     fn depth(value: &Value) -> usize {
         match value {
@@ -150,7 +150,7 @@ fn unescape(part: &str) -> String {
     part.replace("~1", "/").replace("~0", "~")
 }
 
-/// Returns the object or list that contains the last segment of a path, and that segment.
+/// Returns the object or list in which the last segment of a path is a key or index, and this segment.
 fn find<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
     let mut parts = path.split('/').skip(1).map(unescape).collect::<Vec<_>>();
     let key = parts.pop().ok_or("an empty path names no field")?;

@@ -1,8 +1,8 @@
-//! Applies three types of patches: JSON patch, merge patch and strategic merge patch.
-//!
-//! The functions work on JSON values and do not know HTTP; a [`PatchError`] contains the answer for the
-//! client. The caller must decode the result, set its defaults and validate it. Server-side apply is in
+//! Applies the patches of clients: JSON patch, merge patch and strategic merge patch. Server-side apply is in
 //! `apply`.
+//!
+//! The functions only change JSON values. The caller must decode the result, set its defaults and validate it. A
+//! [`PatchError`] contains the answer for the client.
 
 mod json;
 mod strategic;
@@ -17,41 +17,41 @@ pub use strategic::strategic_merge;
 
 /// The largest number of operations in one JSON patch.
 pub const MAX_OPERATIONS: usize = 10_000;
-/// The largest number of bytes that the copy operations of one JSON patch may add.
+/// The largest number of bytes that the copy operations of one JSON patch may add to an object.
 pub const MAX_COPIED: usize = 3 << 20;
 
-/// The largest nesting depth of a value in a JSON patch. The limit for the final object is lower (see
-/// `object`).
+/// The largest nesting depth of a value while a JSON patch is applied. The limit for the resulting object is lower
+/// (see `object`).
 pub const MAX_DEPTH: usize = 256;
 
-/// The reason why a patch could not be applied.
+/// The reason why a patch of a client could not be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The patch does not have the format of its media type.
+    /// The patch does not have the format that its media type requires. Contains the message.
     #[error("{0}")]
     Malformed(String),
-    /// An operation of a JSON patch fails for this object.
+    /// An operation of a JSON patch cannot be applied to this object.
     #[error("operation {index} of the JSON patch does not apply: {why}")]
     DoesNotApply {
-        /// The index of the operation, counted from 0.
+        /// The index of the failed operation in the patch, counted from 0.
         index: usize,
-        /// The reason of the failure, in words.
+        /// The reason why the operation failed, in words.
         why: String,
     },
-    /// A JSON patch has more than [`MAX_OPERATIONS`] operations.
+    /// A JSON patch has more than [`MAX_OPERATIONS`] operations. Contains their number.
     #[error("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}")]
     TooManyOperations(usize),
-    /// The type of the object does not support a strategic merge patch.
+    /// The object does not support this strategic merge patch. Contains the message.
     #[error("{0}")]
     Unsupported(String),
-    /// A strategic merge patch contradicts itself or has no matching list item. The API answers with an
-    /// internal error.
+    /// A strategic merge patch contradicts itself, or no list item matches it. The API answers 500, as kube-apiserver
+    /// does. Contains the message.
     #[error("{0}")]
     Unmergeable(String),
 }
 
 impl PatchError {
-    /// Returns the HTTP status code and the reason for the answer.
+    /// Returns the HTTP status code and the reason for the Status answer.
     pub fn status(&self) -> (u16, &'static str) {
         match self {
             PatchError::Malformed(_) => (400, "BadRequest"),
@@ -61,8 +61,8 @@ impl PatchError {
         }
     }
 
-    /// Returns the message for the answer. As in kube-apiserver, the message does not say why a JSON patch
-    /// cannot be applied.
+    /// Returns the message for the Status answer. For a JSON patch, it does not contain why an operation failed, as
+    /// in kube-apiserver.
     pub fn message(&self) -> String {
         match self {
             PatchError::DoesNotApply { .. } | PatchError::Unsupported(_) => {
@@ -116,7 +116,7 @@ fn merge_into(target: &mut Value, patch: &Map<String, Value>) {
     }
 }
 
-/// Removes the null fields of objects inside a value. List items stay.
+/// Removes the null fields of all objects inside a value. Null items of lists stay.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! Applies strategic merge patches, which merge lists by the merge key in their schema.
+//! Applies strategic merge patches. They merge two lists by the merge key that the schema declares for the list.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -92,7 +92,7 @@ fn directive_field<'a>(key: &'a str, prefix: &str, what: &str) -> Result<&'a str
         .ok_or_else(|| malformed(what))
 }
 
-/// Removes the fields that the directive `$retainKeys` does not list.
+/// Executes the directive `$retainKeys` of a patch: removes the fields that the directive does not list.
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let Some(directive) = patch.remove(RETAIN_KEYS) else {
         return Ok(());
@@ -116,7 +116,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchErr
     Ok(())
 }
 
-/// Merges the lists for which the patch contains the directive `$setElementOrder`.
+/// Executes the directives `$setElementOrder` of a patch: merges and sorts the lists that they name.
 fn order_lists(ty: Type<'_>, original: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let keys: Vec<String> = patch
         .keys()
@@ -161,7 +161,7 @@ fn order_lists(ty: Type<'_>, original: &mut Object, patch: &mut Object) -> Resul
     Ok(())
 }
 
-/// Checks that the items of a patch are in the order of its `$setElementOrder`.
+/// Checks that the items of a list in the patch are in the order of the list's `$setElementOrder`.
 fn check_order(
     items: &[Value],
     order: &[Value],
@@ -191,8 +191,8 @@ fn check_order(
     Ok(())
 }
 
-/// Returns the value that identifies a list item: the value of its merge key, or the item itself if the list
-/// has no merge key.
+/// Returns the value that identifies a list item: the value of its merge key, or the item itself if its list has no
+/// merge key.
 fn identity<'a>(item: &'a Value, merge_key: Option<&str>) -> Result<&'a Value, PatchError> {
     match merge_key {
         None => Ok(item),
@@ -254,8 +254,8 @@ fn merge_lists(
     arrange(merged, &new, &before, Some(&key))
 }
 
-/// Executes the list items that are directives. Returns the changed old list and the new items that are not
-/// directives.
+/// Executes the directives among the items of a list in the patch. Returns the old list after them, and the items
+/// that are no directives.
 fn special_elements(
     mut old: Vec<Value>,
     new: Vec<Value>,
@@ -295,7 +295,7 @@ fn special_elements(
     })
 }
 
-/// Returns whether all items are objects. Fails for items of different types and for lists of lists.
+/// Returns whether all items of two lists are objects. Fails for items of different types and for lists of lists.
 fn uniform(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
     let mut kinds = old.iter().chain(new).map(|v| match v {
         Value::Object(_) => 'o',
@@ -321,8 +321,8 @@ fn uniform(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
     Ok(first == 'o')
 }
 
-/// Sorts a merged list. The items in `order` get that order. Each other item comes before the first of them
-/// that follows it in the live list. Items that are not in the live list come last.
+/// Sorts a merged list. The items in `order` get that order. Each other item of the live list comes before the first
+/// of them that follows it in the live list. New items come last.
 fn arrange(
     merged: Vec<Value>,
     order: &[Value],
@@ -330,7 +330,7 @@ fn arrange(
     key: Option<&str>,
 ) -> Result<Vec<Value>, PatchError> {
     let (in_order, in_live) = (places(order, key), places(live, key));
-    // Each entry has the position in `order`, the position in the live list, and the item.
+    // Each entry contains: the item's position in `order`, its position in the live list, and the item.
     let mut named: Vec<(usize, Option<usize>, Value)> = Vec::new();
     let mut rest: Vec<(Option<usize>, Value)> = Vec::new();
     for item in merged {
@@ -358,7 +358,7 @@ fn arrange(
     Ok(out)
 }
 
-/// Returns the first position of each list item; the keys identify the items.
+/// Returns the first position of each item of a list, by the value that identifies the item.
 fn places(list: &[Value], key: Option<&str>) -> HashMap<String, usize> {
     let mut found = HashMap::with_capacity(list.len());
     for (at, item) in list.iter().enumerate() {
@@ -369,8 +369,8 @@ fn places(list: &[Value], key: Option<&str>) -> HashMap<String, usize> {
     found
 }
 
-/// Removes the directives from a value that is added to the object. Returns None if the value itself is a
-/// directive.
+/// Removes the directives from a value of the patch before it is added to the object. Returns None if the value
+/// itself is a directive.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) => {

@@ -115,7 +115,7 @@ fn a_json_patch_is_bounded() {
         error.message(),
         "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
     );
-    // Each operation doubles the size, so 30 operations would create a gigabyte.
+    // Each operation doubles the object, so without a limit 30 operations would create a gigabyte.
     let bomb: Vec<Value> = (0..30)
         .map(|i| json!({"op": "copy", "from": "/a", "path": format!("/a/{i}")}))
         .collect();
@@ -320,7 +320,7 @@ fn root() -> impl Strategy<Value = Value> {
     prop::collection::btree_map("[abc]", tree(), 0..4).prop_map(|m| json!(m))
 }
 
-/// Returns the merge patch that changes one object to another.
+/// Returns the merge patch that changes the object `from` to the object `to`.
 fn difference(from: &Value, to: &Value) -> Value {
     let (Some(a), Some(b)) = (from.as_object(), to.as_object()) else {
         return to.clone();
@@ -347,8 +347,7 @@ proptest! {
     #[test]
     fn a_difference_leads_there(a in root(), b in root()) {
         prop_assert_eq!(merge_patch(&a, &difference(&a, &b)).unwrap(), b.clone());
-        // A patch replaces a list that has no merge key, so the strategic merge gives the same result as the
-        // merge patch.
+        // The lists of this schema have no merge key, so both patch types replace them and must give the same result.
         let replaced = strategic_merge(&Schema::open(), &a, &difference(&a, &b));
         if !difference(&a, &b).to_string().contains('$') {
             prop_assert_eq!(replaced.unwrap(), b);

@@ -1,8 +1,8 @@
-//! Decodes protobuf request bodies to JSON.
+//! Decodes the protobuf bodies of requests to JSON.
 //!
-//! Go's typed clients send built-in kinds only as protobuf, without a fallback, but they accept JSON answers.
-//! This module therefore only decodes protobuf. A Go program of the conformance suite generates `wire.json`,
-//! the table of message types and their fields.
+//! Go's typed clients send built-in kinds only as protobuf, but accept JSON in answers. So this module decodes
+//! protobuf and does not encode it. The message types and their fields are in the table `wire.json`, which a Go
+//! program of the conformance suite generates.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 /// The media type of protobuf bodies in Kubernetes.
 pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// The first bytes of every protobuf body in Kubernetes.
+/// The bytes with which every protobuf body of Kubernetes begins.
 const MAGIC: &[u8] = b"k8s\0";
-/// The largest nesting depth of messages. Only the schemas of CRDs are nested deeply.
+/// The largest nesting depth of protobuf messages. Valid messages are less deep, even the schemas of CRDs.
 const DEPTH: usize = 100;
 
 /// The reason why a protobuf body cannot be decoded.
@@ -53,15 +53,15 @@ struct Field {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// The message always contains the field, and JSON does too.
+    /// The protobuf message always contains the field, and the JSON object does too.
     Always,
-    /// The message always contains the field; JSON contains it only if it is not zero.
+    /// The protobuf message always contains the field. The JSON object contains it only if it is not zero.
     UnlessZero,
-    /// The message contains the field only if it was set.
+    /// The protobuf message contains the field only if it was set.
     Pointer,
     List,
     Map,
-    /// The fields of the inner message become fields of the enclosing JSON object.
+    /// The field is a message whose fields belong directly to the JSON object of the outer message.
     Inline,
 }
 
@@ -149,7 +149,8 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, Unreadable> {
     let known = TYPES
         .kinds
         .get(&format!("{api_version} {kind}"))
-        // The types of delete options and other options are the same in every API group.
+        // If the API group does not have the kind, it is looked up without the group, because DeleteOptions and other
+        // options are the same in every group.
         .or_else(|| TYPES.kinds.get(&kind));
     let Some(name) = known else {
         return Err(Unreadable::UnknownKind(api_version, kind));
@@ -161,7 +162,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, Unreadable> {
     Ok(object.into())
 }
 
-/// The undecoded value of one field of a message.
+/// The bytes of one field in a protobuf message, not decoded to the field's type yet.
 #[derive(Clone, Copy)]
 enum Piece<'a> {
     Varint(u64),
@@ -190,7 +191,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Splits a message into its fields, in their order.
+/// Splits a protobuf message into its fields: the number and the bytes of each.
 fn collect(mut rest: &[u8]) -> Result<Vec<(u64, Piece<'_>)>, Unreadable> {
     let mut found = Vec::new();
     while !rest.is_empty() {
@@ -236,8 +237,7 @@ fn fixed<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Unreadable> {
     Ok(*bytes)
 }
 
-/// Returns the last field with a number; in protobuf, a later field replaces an earlier field with the same
-/// number.
+/// Returns the last field that has this number, because in protobuf a later field replaces an earlier one.
 fn last<'a>(pieces: &[(u64, Piece<'a>)], number: u64) -> Option<Piece<'a>> {
     pieces
         .iter()
@@ -255,7 +255,7 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>,
         return Ok(object);
     };
     for (number, piece) in collect(bytes)? {
-        // As in kube-apiserver, unknown fields of a newer client are ignored.
+        // An unknown field is ignored, as in kube-apiserver: a newer client may send it.
         let Some(field) = fields.get(&number) else {
             continue;
         };
@@ -298,7 +298,7 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>,
     Ok(object)
 }
 
-/// Decodes one list item, or several numbers that one packed field contains.
+/// Decodes one list item from a field, or several numbers from a packed field.
 fn items_of(kind: &Kind, piece: Piece<'_>, depth: usize) -> Result<Vec<Value>, Unreadable> {
     match (kind, piece) {
         (Kind::Int | Kind::Bool, Piece::Bytes(mut rest)) => {
@@ -328,7 +328,7 @@ fn read(kind: &Kind, piece: Piece<'_>, depth: usize) -> Result<Value, Unreadable
         Kind::Text => piece.text()?.into(),
         Kind::Bytes => BASE64_STANDARD.encode(piece.bytes()?).into(),
         Kind::Bool => (piece.number()? != 0).into(),
-        // Negative numbers are encoded in two's complement.
+        // The number is reinterpreted as signed, because negative numbers are encoded in two's complement.
         Kind::Int => piece.number()?.cast_signed().into(),
         Kind::Double => f64::from_bits(piece.number()?).into(),
         Kind::Texts => texts(piece, 1)?,
@@ -391,7 +391,7 @@ fn texts(piece: Piece<'_>, wanted: u64) -> Result<Value, Unreadable> {
         .collect()
 }
 
-/// Decodes a time. Zero seconds and nanoseconds mean that the time is not set; the result is then null.
+/// Decodes a time. Returns null for zero seconds and nanoseconds, because this means that the time is not set.
 fn time(piece: Piece<'_>, format: &str) -> Result<Value, Unreadable> {
     let pieces = collect(piece.bytes()?)?;
     let number = |at| last(&pieces, at).map_or(Ok(0), Piece::number);

@@ -1,7 +1,7 @@
-//! Finds wrong types in objects of built-in kinds, with the messages of Go's JSON decoder.
+//! Finds values of wrong types in objects of built-in kinds. The messages are those of Go's JSON decoder.
 //!
-//! kube-apiserver answers 400 with the first of these errors. In a custom resource, wrong types are
-//! validation errors (422).
+//! kube-apiserver answers 400 with the first of these errors. This is different from custom resources, where a wrong
+//! type is a validation error (422).
 
 use base64::{DecodeError, Engine, prelude::BASE64_STANDARD};
 use kube_values::{quantity::Parts, time};
@@ -17,8 +17,8 @@ pub(super) fn type_errors(ty: Type<'_>, value: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Adds the first type error in a value to `errors`. `path` contains list indexes; `fields` does not, because
-/// Go does not print them.
+/// Adds the first type error inside a value to `errors`. Unlike `path`, `fields` contains no list indexes, because Go
+/// prints the path without them.
 fn walk(
     ty: Type<'_>,
     value: &Value,
@@ -27,7 +27,7 @@ fn walk(
     fields: &Place<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    // Only the first error is reported.
+    // After the first error, nothing else is checked.
     let Some(node) = ty.node().filter(|_| errors.is_empty()) else {
         return;
     };
@@ -143,8 +143,8 @@ fn mismatch(node: &Node, value: &Value) -> Option<Mismatch> {
     (!fits).then(|| Mismatch::Type(found.to_owned()))
 }
 
-/// Returns the position of the first byte that is not base64. Like Go, ignores line ends and surplus bits at
-/// the end.
+/// Returns the position of the first byte that is not base64; None if all bytes are. Ignores line ends and surplus
+/// bits at the end, as Go does.
 fn illegal_byte(text: &str) -> Option<usize> {
     match BASE64_STANDARD.decode(text.replace(['\r', '\n'], "")) {
         Ok(_) | Err(DecodeError::InvalidLastSymbol { .. }) => None,
@@ -157,7 +157,7 @@ fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Returns the name of the Go type, if OpenAPI contains it.
+/// Returns the name of the Go type for error messages, as far as OpenAPI contains it.
 fn go_type(ty: Type<'_>) -> String {
     let Some(node) = ty.node() else {
         return "interface {}".to_owned();

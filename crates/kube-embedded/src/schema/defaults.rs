@@ -1,4 +1,4 @@
-//! Sets the defaults of a schema in an object.
+//! Sets the defaults of a schema in an object, in the way of kube-apiserver.
 
 use kube_values::quantity;
 use serde_json::{Map, Value};
@@ -64,7 +64,7 @@ pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
     }
 }
 
-/// Sets the defaults inside a value, and converts a quantity to its canonical form.
+/// Sets the defaults inside a value. If the value is a quantity, converts it to its canonical form.
 fn fill_in(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
     if value.is_object() || value.is_array() {
         fill(flavor, ty, value);
@@ -80,7 +80,7 @@ fn fill_in(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
     }
 }
 
-/// Returns whether a null value is kept. Free-form JSON in a Go type keeps its nulls.
+/// Returns whether a null value of this type stays in the object. It does in a Go type that contains free-form JSON.
 fn keeps_null(flavor: Flavor, ty: Type<'_>) -> bool {
     flavor == Flavor::BuiltIn
         && ty
@@ -88,15 +88,14 @@ fn keeps_null(flavor: Flavor, ty: Type<'_>) -> bool {
             .is_some_and(|n| matches!(n.kind, Kind::Any | Kind::Opaque))
 }
 
-/// Returns whether Go omits a field when it writes JSON: an empty optional list or map, or a zero value whose
-/// field is not a pointer.
+/// Returns whether Go leaves out a field when it writes JSON, because the field is an empty optional list or map, or
+/// a zero value that is not a pointer.
 fn is_omitted(ty: Type<'_>, key: &str, value: &Value) -> bool {
     let Some(node) = ty.node() else { return false };
     let Some(slot) = node.properties.get(key) else {
         return false;
     };
-    // A client sends an empty managedFields list to remove all owners; `apply` handles it. In a custom
-    // resource, an empty list has no effect.
+    // An empty managedFields list is kept for `apply`, because a client sends it to remove all owners.
     let owners = key == "managedFields" && node.name.is_some();
     let optional = !owners && !node.rules.required.iter().any(|r| r == key);
     match value {

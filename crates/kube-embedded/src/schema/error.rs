@@ -1,4 +1,4 @@
-//! The errors in fields of an object, with kube-apiserver's reasons and messages.
+//! An error in a field of an object, with the reason and message of kube-apiserver.
 
 use std::fmt::Display;
 
@@ -11,9 +11,9 @@ use super::go::{go_json, quoted, shown};
 pub struct FieldError {
     /// The path of the field, such as `spec.list[0].name`.
     pub path: String,
-    /// The kind of the error, for `status.details.causes[].reason`.
+    /// The kind of error, for `status.details.causes[].reason`.
     pub reason: Reason,
-    /// The text of the error, for `status.details.causes[].message`.
+    /// The text about the error, for `status.details.causes[].message`.
     pub message: String,
 }
 
@@ -23,29 +23,29 @@ impl Display for FieldError {
     }
 }
 
-/// The kinds of field errors.
+/// The kinds of errors in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// A required field is missing.
     FieldValueRequired,
-    /// A value breaks a rule.
+    /// The value of a field breaks a rule.
     FieldValueInvalid,
-    /// A value has the wrong type.
+    /// The value of a field has the wrong type.
     FieldValueTypeInvalid,
-    /// A value is not one of the allowed values.
+    /// The value of a field is not one of the allowed values.
     FieldValueNotSupported,
-    /// A key or a list item occurs twice.
+    /// A key of a map or an item of a list occurs twice.
     FieldValueDuplicate,
     /// A string is too long.
     FieldValueTooLong,
     /// A list or a map has too many entries.
     FieldValueTooMany,
-    /// A value must not be set in this field.
+    /// The field must not be set.
     FieldValueForbidden,
 }
 
 impl Reason {
-    /// Returns the name of the reason in the Kubernetes API.
+    /// Returns the name of this reason in the Kubernetes API.
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::FieldValueRequired => "FieldValueRequired",
@@ -80,7 +80,7 @@ impl FieldError {
         FieldError::new(path, Reason::FieldValueInvalid, message)
     }
 
-    /// Creates the error for a missing required field. `detail` can be empty.
+    /// Creates the error for a missing required field. `detail` is added to the message unless it is empty.
     pub fn required(path: impl Display, detail: &str) -> FieldError {
         let message = if detail.is_empty() {
             "Required value".to_owned()

@@ -1,8 +1,8 @@
-//! Formats values for messages as Go does.
+//! Formats values in messages as Go does.
 
 use serde_json::Value;
 
-/// Formats a value for a field error: as Go's `%v` or `%q`, or as JSON.
+/// Formats a value for the message of a field error: as Go's `%v` or `%q`, or as JSON.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -15,7 +15,7 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// Formats JSON as Go does: characters that are special in HTML are escaped.
+/// Formats a value as Go's JSON: characters that are special in HTML are escaped.
 pub(super) fn go_json(value: &Value) -> String {
     value
         .to_string()

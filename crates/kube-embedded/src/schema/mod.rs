@@ -1,10 +1,10 @@
-//! The schemas of objects, and the walk through a schema and an object that all other features use.
+//! The schemas of objects, and finding the type of each value in an object.
 //!
-//! A [`Schema`] is made from a CRD's OpenAPI v3 schema or from the table of built-in kinds. Defaults,
-//! pruning, validation, strategic merge and server-side apply all use [`Type`] to find the type of a value,
-//! so they agree on how list items are identified.
+//! A [`Schema`] comes from the OpenAPI v3 schema in a CRD or from the table of built-in kinds. Defaults, pruning,
+//! validation, strategic merge and server-side apply all use [`Type`] to find the type of a value, so that they
+//! identify list items in the same way.
 //!
-//! This module does not evaluate CEL rules (`admission` does) and does not know HTTP.
+//! CEL rules are evaluated in `admission`, not here.
 
 mod decode;
 mod defaults;
@@ -30,24 +30,24 @@ use kube_values::limit::{Bound, Count};
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 
-/// The schema of one kind, with all types that it refers to.
+/// The schema of one kind, together with all types that it uses.
 #[derive(Debug, Clone)]
 pub struct Schema {
     types: Arc<Types>,
     root: Slot,
 }
 
-/// The source of a schema. The behaviour for CRDs and for built-in kinds differs.
+/// Where a schema comes from. Schemas of CRDs and of built-in kinds have different rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavor {
     /// The structural schema of a CRD.
     Custom,
-    /// A Go type of Kubernetes: nulls in unknown fields are removed, structs are always printed, and a wrong
-    /// type is a decoding error.
+    /// A Go type of Kubernetes. Nulls in unknown fields are removed, structs are always printed, and a wrong type is
+    /// a decoding error.
     BuiltIn,
 }
 
-/// The types of one CRD schema, or of all built-in kinds. They refer to each other by index, so that they can
+/// The types of one CRD schema, or of all built-in kinds. A type names another type by its index, so that types can
 /// be recursive.
 #[derive(Debug)]
 pub(crate) struct Types {
@@ -55,25 +55,25 @@ pub(crate) struct Types {
     nodes: Vec<Node>,
 }
 
-/// One use of a type: for a property, for the items of a list or for the values of a map.
+/// One use of a type: for a property, for the items of a list, or for the values of a map.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slot {
     node: usize,
-    /// The default value in the schema. It also replaces a missing key of an item in a list map.
+    /// The default in the schema; None if there is none. In a list map, it also stands for a missing key of an item.
     pub(crate) default: Option<Value>,
-    /// The value that the defaults set if the field is missing; None if the field stays missing.
+    /// The value that a missing field gets; None if the field stays missing.
     pub(crate) fill: Option<Value>,
     pub(crate) nullable: bool,
-    /// Whether Go omits the field if it is zero or empty.
+    /// Whether Go leaves out the field if its value is zero or empty.
     omit_zero: bool,
-    /// Whether Go prints null if the field is not set.
+    /// Whether Go prints null for the field if it is not set.
     pub(crate) print_null: bool,
-    /// Whether server-side apply tracks one owner for a map as a whole; None if the type of the map decides.
+    /// Whether a map in this place can have only one owner in server-side apply; None if the type of the map decides.
     atomic: Option<bool>,
     pub(crate) merge: Merge,
 }
 
-/// The strategic merge patch settings of a field.
+/// How a strategic merge patch changes a field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Merge {
     pub(crate) merge: bool,
@@ -81,8 +81,8 @@ pub(crate) struct Merge {
     pub(crate) key: Option<String>,
 }
 
-/// How the items of a list are identified: atomic lists do not identify them, sets use the value, list maps
-/// use the values of these keys.
+/// How server-side apply identifies the items of a list: in an atomic list not at all, in a set by value, in a list
+/// map by the values of these keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ListKind {
     #[default]
@@ -91,7 +91,7 @@ pub(crate) enum ListKind {
     Map(Vec<String>),
 }
 
-/// The type of map keys that are not in `properties`.
+/// The type of the values whose map keys are not in `properties`.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Additional {
     #[default]
@@ -100,7 +100,7 @@ pub(crate) enum Additional {
     Typed(Box<Slot>),
 }
 
-/// The JSON type of the values that a node accepts.
+/// The JSON type of values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     #[default]
@@ -113,14 +113,14 @@ pub(crate) enum Kind {
     Boolean,
     IntOrString,
     Quantity,
-    /// Any value; server-side apply tracks one owner for it as a whole (`RawExtension`).
+    /// Any value (`RawExtension`), which can have only one owner in server-side apply.
     Opaque,
 }
 
-/// One type of a schema.
+/// One type in a schema.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
-    /// The name of the definition in OpenAPI; None for types of a CRD.
+    /// The name of the type's definition in OpenAPI; None for the types of a CRD.
     pub(crate) name: Option<String>,
     pub(crate) kind: Kind,
     pub(crate) format: Option<String>,
@@ -129,15 +129,16 @@ pub(crate) struct Node {
     pub(crate) items: Option<Box<Slot>>,
     pub(crate) list: ListKind,
     atomic: bool,
-    /// Whether pruning keeps keys that the schema does not declare.
+    /// Whether pruning keeps map keys that the schema does not declare.
     preserve: bool,
-    /// Whether server-side apply deduces the types of unknown keys. A type inherits this from an enclosing
+    /// Whether server-side apply deduces the types of unknown keys from their values. Inner types inherit this from a
     /// type that keeps unknown keys.
     open: bool,
     embedded: bool,
-    /// Whether kube-apiserver decodes the values into a Go type, which omits empty fields.
+    /// Whether kube-apiserver decodes values of this type into a Go type, which leaves out empty fields.
     go: bool,
-    /// The rules of a CRD for the `name` in `metadata`, in addition to the type of `metadata`.
+    /// The rules that a CRD declares for `metadata.name`, in addition to the type of `metadata`; None if it declares
+    /// none.
     metadata_rules: Option<Box<Slot>>,
     rules: Rules,
     steps: Vec<DefaultStep>,
@@ -145,7 +146,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Returns the declared fields: the name, the slot with the type, and whether the field is required.
+    /// Returns the fields that the type declares: the name, the type, and whether the field is required.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &Slot, bool)> {
         self.properties
             .iter()
@@ -153,18 +154,18 @@ impl Node {
     }
 }
 
-/// A function that sets defaults of an object. It runs before the defaults of the fields.
+/// A function that sets defaults in an object, before the defaults of its fields are set.
 pub(crate) type Hook = fn(&mut Map<String, Value>);
 
-/// The defaults of an object that depend on other fields of the object.
+/// Defaults of an object that depend on other fields of the same object.
 #[derive(Debug, Clone)]
 pub(crate) struct DefaultStep {
-    /// The condition: the fields have these values; null means that a field is missing.
+    /// The condition for these defaults: the fields must have these values. Null stands for a missing field.
     pub(crate) when: Map<String, Value>,
     pub(crate) set: Map<String, Value>,
 }
 
-/// The rules for a value in addition to its type.
+/// The rules for values of a type, in addition to their JSON type.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     required: Vec<String>,
@@ -184,15 +185,15 @@ pub(crate) struct Rules {
     not: Option<Box<Slot>>,
 }
 
-/// The type of a value, found by walking through the schema and the object together.
+/// The type of one value in an object. It is found by going through the schema and the object at the same time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Type<'a> {
     /// The schema declares the value.
     Known(&'a Types, &'a Slot),
-    /// The schema does not declare the value but allows it. Server-side apply tracks owners for each field of
-    /// a map, and one owner for a list as a whole.
+    /// The schema does not declare the value, but allows it. In server-side apply, each field of a map can have its
+    /// own owner, but a list has only one owner.
     Deduced,
-    /// The schema does not declare the value. Server-side apply tracks one owner for it as a whole.
+    /// The schema does not declare the value. In server-side apply, it has only one owner as a whole.
     Opaque,
 }
 
@@ -218,7 +219,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns whether `properties` contains a key.
+    /// Returns whether the type declares a key in `properties`.
     pub(crate) fn declares(self, key: &str) -> bool {
         self.node().is_some_and(|n| n.properties.contains_key(key))
     }
@@ -250,7 +251,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns whether server-side apply tracks one owner for a map of this type as a whole.
+    /// Returns whether a map of this type has only one owner in server-side apply.
     pub(crate) fn atomic_map(self) -> bool {
         match self {
             Type::Deduced => false,
@@ -262,8 +263,8 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns how the items of a list of this type are identified. Only identified items can have different
-    /// owners.
+    /// Returns how server-side apply identifies the items of a list of this type. Items that are not identified
+    /// cannot have different owners.
     pub(crate) fn list_kind(self) -> &'a ListKind {
         static ATOMIC: ListKind = ListKind::Atomic;
         self.node().map_or(&ATOMIC, |n| &n.list)
@@ -275,24 +276,25 @@ impl<'a> Type<'a> {
 }
 
 impl Schema {
-    /// Parses the schema of a CRD. The root also gets apiVersion, kind and metadata.
+    /// Parses the schema in a CRD. The result also declares apiVersion, kind and metadata.
     pub fn from_openapi(v: &Value) -> Result<Schema, SchemaError> {
         parse::custom(v)
     }
 
-    /// Parses a part of a CRD's schema. Values of this part have no apiVersion, kind and metadata.
+    /// Parses an inner schema of a CRD, for values that have no apiVersion, kind and metadata.
     pub(crate) fn part(v: &Value) -> Result<Schema, SchemaError> {
         parse::part(v)
     }
 
-    /// Returns a schema without declared fields, which keeps every field and tracks its owners separately.
+    /// Returns a schema that declares no fields and allows every field. In server-side apply, each field can have its
+    /// own owner.
     pub fn open() -> Schema {
         let open =
             serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         parse::custom(&open).expect("BUG: the open schema is well formed")
     }
 
-    /// Returns the schema whose root is one node of a shared set of types.
+    /// Returns the schema whose root is the type at the index `node` of `types`.
     pub(crate) fn of(types: Arc<Types>, node: usize) -> Schema {
         Schema {
             types,
@@ -307,17 +309,17 @@ impl Schema {
         Type::Known(&self.types, &self.root)
     }
 
-    /// Returns whether the schema describes a built-in kind, for which a wrong type is a decoding error.
+    /// Returns whether this is the schema of a built-in kind, for which a wrong type is a decoding error.
     pub fn is_built_in(&self) -> bool {
         self.types.flavor == Flavor::BuiltIn
     }
 
-    /// Sets the defaults in an object. kube-apiserver does this before it validates and stores an object.
+    /// Sets the defaults in an object, as kube-apiserver does before it validates and stores the object.
     pub fn fill_defaults(&self, object: &mut Value) {
         defaults::fill(self.types.flavor, self.root(), object);
     }
 
-    /// Removes the fields that the schema does not allow, and returns their paths.
+    /// Removes the fields from an object that the schema does not allow, and returns their paths.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(self.root(), object)
     }
@@ -327,22 +329,22 @@ impl Schema {
         validate::validate(self, object, None)
     }
 
-    /// Returns the validation errors of an object that replaces `old`. A value that did not change causes no
+    /// Returns the validation errors of an object that replaces `old`. Values that are the same in `old` cause no
     /// error.
     pub fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         validate::validate(self, object, Some(old))
     }
 
-    /// Returns the first error that Go's JSON decoder would report for an object of a built-in kind; empty if
-    /// there is no error.
+    /// Returns the first error that Go's JSON decoder would report for an object of a built-in kind; empty if it
+    /// would report none.
     pub fn type_errors(&self, object: &Value) -> Vec<FieldError> {
         decode::type_errors(self.root(), object)
     }
 }
 
 impl Types {
-    /// Parses the OpenAPI definitions of built-in kinds, which refer to each other. The map contains the node
-    /// index of each definition.
+    /// Parses the OpenAPI definitions of all built-in kinds together, because they refer to each other. Also returns
+    /// the index of each definition's type.
     pub(crate) fn from_definitions(
         definitions: &Map<String, Value>,
     ) -> Result<(Types, BTreeMap<String, usize>), SchemaError> {
@@ -355,8 +357,8 @@ impl Types {
         }
     }
 
-    /// Sets which fields of a type Go omits when they are zero, and which fields it prints as null or as a
-    /// zero value.
+    /// Sets how Go prints the fields of a type that are not set: which ones it leaves out, and which ones it prints
+    /// as null or as a zero value.
     pub(crate) fn print_zeros(
         &mut self,
         node: usize,

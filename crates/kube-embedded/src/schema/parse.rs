@@ -1,4 +1,4 @@
-//! Parses OpenAPI v3 schemas into types.
+//! Parses OpenAPI v3 schemas to the types of this module.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use serde_json::{Map, Value, json};
 
 use super::{Additional, Flavor, Kind, ListKind, Merge, Node, Rules, Schema, Slot, Types, pattern};
 
-/// The reason why a schema cannot be parsed.
+/// The reason why an OpenAPI schema cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// A value where a schema is expected is not an object.
+    /// The schema contains a value that is not an object where another schema is expected.
     #[error("{path}: a schema must be an object; write `type: object` or remove it")]
     NotAnObject {
-        /// The path of the value in the schema.
+        /// The path of this value in the schema.
         path: String,
     },
-    /// A type does not exist in OpenAPI.
+    /// The schema contains a type that does not exist in OpenAPI.
     #[error(
         "{path}: type {found:?} is unknown; use object, array, string, integer, number or boolean"
     )]
     UnknownType {
-        /// The path of the value in the schema.
+        /// The path of the type in the schema.
         path: String,
-        /// The unknown type name.
+        /// The name of the unknown type.
         found: String,
     },
     /// A pattern is not a valid regular expression.
@@ -34,15 +34,15 @@ pub enum SchemaError {
         path: String,
         /// The text of the pattern.
         pattern: String,
-        /// The error of the regular expression compiler.
+        /// The error of the regular expression compiler about the pattern.
         why: String,
     },
-    /// A reference names a definition that does not exist.
+    /// The schema refers to a definition that does not exist.
     #[error("{path}: {reference:?} refers to no definition")]
     Reference {
         /// The path of the reference in the schema.
         path: String,
-        /// The text of the reference.
+        /// The text of the reference, such as `#/components/schemas/...`.
         reference: String,
     },
 }
@@ -54,7 +54,7 @@ struct Parser {
     object_meta: Option<usize>,
 }
 
-/// Returns the schema of `metadata`. A test compares it with the table of built-in kinds.
+/// Returns the schema of `metadata` for custom resources. A test compares it with the table of built-in kinds.
 pub(super) fn object_meta() -> Value {
     let text = json!({"type": "string"});
     let texts =
@@ -103,8 +103,7 @@ pub(super) fn custom(v: &Value) -> Result<Schema, SchemaError> {
         map.insert("x-kubernetes-embedded-resource".into(), json!(true));
     }
     let mut root = parser.slot(&root, "", false)?;
-    // The root is a resource even without `x-kubernetes-embedded-resource`. The caller checks the kind of the
-    // root, so the root is not checked like an embedded resource.
+    // The root is not checked like an embedded resource, because the caller checks its apiVersion and kind.
     if let Some(node) = parser.nodes.get_mut(root.node) {
         node.embedded = false;
     }
@@ -203,7 +202,7 @@ impl Parser {
         }
     }
 
-    /// Parses one use of a type: a reference with additional attributes, or an inline type.
+    /// Parses a schema where a type is used: a reference with additional attributes, or an inline type.
     fn slot(&mut self, v: &Value, path: &str, open: bool) -> Result<Slot, SchemaError> {
         let map = v.as_object().ok_or_else(|| SchemaError::NotAnObject {
             path: path.to_owned(),
@@ -292,7 +291,7 @@ impl Parser {
             Some(typed @ Value::Object(_)) => {
                 Additional::Typed(Box::new(self.slot(typed, &join(path, "*"), open)?))
             }
-            // The schema of a Go map with values of any type declares no fields.
+            // A Go map whose values may have any type has a schema without fields.
             _ if self.flavor == Flavor::BuiltIn
                 && node.properties.is_empty()
                 && matches!(kind, Kind::Object | Kind::Any) =>
@@ -307,7 +306,8 @@ impl Parser {
         if embedded {
             self.resource(&mut node)?;
         }
-        // For server-side apply, an object without properties may contain any field.
+        // An object without declared properties may contain any field, so server-side apply deduces the types of its
+        // fields.
         if node.properties.is_empty()
             && matches!(node.additional, Additional::None)
             && !node.rules.closed
@@ -317,7 +317,7 @@ impl Parser {
         Ok(node)
     }
 
-    /// Adds apiVersion, kind and metadata, which every resource has.
+    /// Adds apiVersion, kind and metadata to the type of a resource, because every resource has them.
     fn resource(&mut self, node: &mut Node) -> Result<(), SchemaError> {
         let meta = match self.object_meta {
             Some(meta) => meta,
@@ -325,7 +325,8 @@ impl Parser {
                 let first = self.nodes.len();
                 let slot = self.slot(&object_meta(), "metadata", false)?;
                 self.object_meta = Some(slot.node);
-                // kube-apiserver also decodes the metadata of a custom resource into Go types.
+                // kube-apiserver decodes the metadata of custom resources into Go types too, so the types of metadata
+                // follow Go's rules.
                 self.nodes.iter_mut().skip(first).for_each(|n| n.go = true);
                 if let Some(meta) = self.nodes.get_mut(slot.node) {
                     meta.properties
@@ -352,13 +353,14 @@ impl Parser {
         Ok(())
     }
 
-    /// Returns the value that Go prints for a field that is not set; None if Go omits the field. Go always
-    /// prints structs, and it prints the zero values of required fields.
+    /// Returns what Go prints for a field that is not set; None if Go leaves the field out. Structs, and zero values
+    /// of required fields, are always printed.
     fn go_fill(&self, slot: &Slot, required: bool) -> Option<Value> {
         let default = slot.default.as_ref()?;
         match default {
             Value::Object(_) => {
-                // {} is the zero value of every struct. Go omits a zero Time or prints it as null.
+                // The default `{}` means a struct, which Go prints. But it also stands for a Time, which Go leaves
+                // out or prints as null.
                 let is_time = self
                     .nodes
                     .get(slot.node)
@@ -475,7 +477,7 @@ fn list_kind(map: &Map<String, Value>) -> ListKind {
                 .unwrap_or_default(),
         ),
         Some(_) => ListKind::Atomic,
-        // Older types have only the extensions for strategic merge patches.
+        // Older types declare the merge key only for strategic merge patches, so the list kind is taken from there.
         None => match text(map, "x-kubernetes-patch-strategy") {
             Some("merge" | "merge,retainKeys") => match text(map, "x-kubernetes-patch-merge-key") {
                 Some(key) => ListKind::Map(vec![key.to_owned()]),

@@ -1,12 +1,12 @@
-//! Compiles regular expressions with Go's syntax.
+//! Compiles the regular expressions in schemas, which have Go's syntax.
 //!
-//! In Go, `\d`, `\w`, `\s` and `\b` match only ASCII, and inside brackets only `]`, `\` and ranges are
-//! special; the regex crate differs in both. A pattern that the regex crate cannot compile is refused with
-//! its error.
+//! The source is translated first, because the regex crate differs from Go: in Go, `\d`, `\w`, `\s` and `\b` match
+//! only ASCII, and inside brackets only `]`, `\` and ranges are special. A pattern that the regex crate cannot
+//! compile is refused with its error.
 
 use regex::{Regex, RegexBuilder};
 
-/// Compiles the regular expression of a schema. The size of the compiled expression is limited.
+/// Compiles a regular expression of a schema. Fails if the compiled expression is too large.
 pub(super) fn compile(source: &str) -> Result<Regex, String> {
     RegexBuilder::new(&translate(source))
         .size_limit(4 << 20)

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// The path of a value, as a linked list. It is converted to text only for an error message, because most
-/// values are valid.
+/// The path of a value. Each element refers to the one before it, and the path becomes text only in an error message,
+/// because most values have no error.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
     /// The object itself.
     Root,
     /// A field of an object, shown as `spec.name`.
     Field(&'a Place<'a>, &'a str),
-    /// The value of a map key, shown as `spec.name`; at the root, it is shown as `.name`.
+    /// The value of a map key. The path is shown as `spec.name`, and at the root as `.name`.
     Member(&'a Place<'a>, &'a str),
     /// The value of a map key, shown as `spec[name]`.
     Key(&'a Place<'a>, &'a str),

@@ -12,7 +12,7 @@ pub(super) fn prune(ty: Type<'_>, value: &mut Value) -> Vec<String> {
     dropped.paths
 }
 
-/// The limit on the total length of the reported field paths, in bytes.
+/// The largest total length of the removed fields' paths that are returned, in bytes.
 const MOST_BYTES: usize = 64 << 10;
 
 #[derive(Default)]

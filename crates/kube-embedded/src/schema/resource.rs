@@ -1,5 +1,5 @@
-//! Validation that OpenAPI does not express: embedded resources, duplicate list items, and some rules of
-//! built-in kinds.
+//! Validates what OpenAPI does not express: embedded resources, duplicate list items, and some rules of built-in
+//! kinds.
 
 use serde_json::Value;
 
@@ -7,8 +7,7 @@ use super::error::FieldError;
 use super::place::Place;
 use super::{Additional, ListKind, Type};
 
-/// Calls `each` for the fields, map values or list items directly inside a value whose type the schema
-/// declares.
+/// Calls `each` for each field, map value or list item directly inside a value, if the schema declares its type.
 fn descend(
     ty: Type<'_>,
     value: &Value,
@@ -35,8 +34,8 @@ fn descend(
     }
 }
 
-/// Returns the error in the apiVersion or kind of an embedded resource; None if the value is valid. `key` is
-/// `apiVersion` or `kind`.
+/// Returns the error in the apiVersion or kind of an embedded resource; None if it is valid. `key` is the checked
+/// field, and `text` is its value.
 fn wrong_type_name(key: &str, text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("must not be empty".to_owned());
@@ -117,8 +116,8 @@ fn repeated(values: impl Iterator<Item = Value>, path: &Place<'_>, errors: &mut 
     }
 }
 
-/// Validates an object of a built-in kind, except its status, which controllers write, and its metadata,
-/// which other code checks.
+/// Validates an object of a built-in kind. Its status is not validated, because controllers write it, and its
+/// metadata is validated in `names`.
 pub(super) fn built_in(
     ty: Type<'_>,
     value: &Value,
@@ -128,8 +127,7 @@ pub(super) fn built_in(
     let Some(node) = ty.node() else { return };
     match value {
         Value::Object(map) => {
-            // In Go, a required name must not be empty; required lists, structs and the `value` of a header
-            // may be empty.
+            // A required text must not be empty, as in Go. Only the `value` of a header may be.
             for key in node.rules.required.iter().filter(|k| *k != "value") {
                 let text = node
                     .properties

@@ -16,12 +16,12 @@ use super::go::{go_float, quoted};
 use super::place::Place;
 use super::{Additional, Flavor, Kind, ListKind, Node, Rules, Schema, Type, resource};
 
-/// The limit on the total size of the errors of one object, in bytes. It is necessary because every item of a
-/// long list can cause an error.
+/// The largest total size of the errors of one object, in bytes. The limit is necessary because every item of a long
+/// list can cause an error.
 const MOST_BYTES: usize = 256 << 10;
 
-/// The errors of a value, and the number of checks that were made. For a failed `anyOf`, the errors of the
-/// alternative with the most checks are reported.
+/// The errors of a value, and the number of checks that found them. If all alternatives of an `anyOf` fail, the
+/// errors of the one with the most checks are reported, as in kube-apiserver.
 #[derive(Default)]
 struct Outcome {
     errors: Vec<FieldError>,
@@ -266,7 +266,7 @@ fn number(
     };
     let rules = &node.rules;
     if let Some(factor) = &rules.multiple_of {
-        // kube-apiserver compares an integer with the integer part of the factor.
+        // For an integer, the factor is cut to its integer part, as in kube-apiserver.
         let truncated = match factor.as_f64() {
             Some(float) if float >= 1.0 && integer.is_some() => Number::from(float as i64),
             _ => factor.clone(),
@@ -329,7 +329,7 @@ fn list(
     }
 }
 
-/// Returns the key values that identify an item of a list map, as JSON; None if the list is not a list map.
+/// Returns the values of the keys that identify an item of a list map, as JSON text; None for another list.
 fn keys_of(ty: Type<'_>, item: &Value) -> Option<String> {
     let ListKind::Map(keys) = ty.list_kind() else {
         return None;
@@ -382,7 +382,7 @@ fn object(
     for (key, slot) in &node.properties {
         let slot = match &node.metadata_rules {
             Some(rules) if key == "metadata" => rules,
-            // Without `metadata_rules`, this schema has no rules for metadata.
+            // If the schema declares no rules for metadata, metadata is not validated here.
             None if key == "metadata" && node.properties.contains_key("apiVersion") => continue,
             _ => slot,
         };

@@ -1,20 +1,21 @@
-//! Compaction: removes old rows in small steps, so that the file stays within twice the size of its live
-//! data.
+//! Compaction: removes the history (replaced rows) in small steps, so that the file has at most about twice the size
+//! of its live data.
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::{Event, Revision, open, read};
 
-/// The approximate size of a row without its content, in bytes: columns, index entry, page headers.
+/// The approximate size of a row without its JSON, in bytes: the other columns, the index entry, and the page
+/// headers.
 pub(super) const ROW_OVERHEAD: usize = 160;
-/// The largest number of rows that one step removes. It is limited so that a writer never waits long.
+/// The largest number of rows that one step removes. The number is small so that a writer never waits long.
 const STEP_ROWS: usize = 512;
 const STEP_BYTES: u64 = 16 << 20;
 const STEP_PAGES: u32 = 1024;
 
-/// The limit on the size of the history, that is, of all replaced rows.
+/// The limit for the size of the history, which consists of all replaced rows.
 pub(super) struct Bounds {
-    /// The size of the history in bytes up to which nothing is compacted.
+    /// The size in bytes that the history may always have, however small the live data is.
     floor: u64,
 }
 
@@ -25,20 +26,22 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Returns whether the history (`dead`) is larger than the floor and larger than half of the live data.
+    /// Returns whether the history is too large: larger than the floor, and larger than half of the live data. `dead`
+    /// is the size of the history.
     pub(super) fn exceeded(&self, live: u64, dead: u64) -> bool {
         dead > self.floor.max(live / 2)
     }
 
-    /// Returns the size in bytes to which a compaction reduces the history.
+    /// Returns the size in bytes to which compaction reduces the history.
     fn target(&self, live: u64) -> u64 {
         self.floor.max(live / 2) / 2
     }
 }
 
-/// Runs one step of compaction, and returns free pages to the file system. Returns whether more work is left.
+/// Runs one step of compaction, and returns free pages of the file to the file system. Returns whether more work is
+/// left.
 ///
-/// `urgent` means that writers may be waiting. The step then leaves more free pages in the file.
+/// `urgent` means that writers may be waiting, so the step leaves more free pages in the file to save time.
 pub(super) fn tidy(
     connection: &mut Connection,
     bounds: &Bounds,
@@ -50,12 +53,12 @@ pub(super) fn tidy(
     if more {
         forget(connection, Some(bounds))?;
     }
-    // While writers wait, the file keeps more free pages, up to a share of its size.
+    // If writers may be waiting, a larger share of the file may be free pages.
     let share = if urgent { 4 } else { 8 };
     Ok(give_back(connection, share)? || more)
 }
 
-/// Removes the whole history, and returns the compacted revision.
+/// Removes the whole history, and returns the newest revision that was compacted.
 pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revision> {
     let newest = open::newest(connection)?;
     loop {
@@ -67,11 +70,11 @@ pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revisi
     }
 }
 
-/// Removes some old rows in one transaction, and returns the new compacted revision. Stops when the history
-/// is within `bounds`; without `bounds`, it continues up to the end of the log.
+/// Removes some rows of the history in one transaction, and returns the newest compacted revision. With `bounds`,
+/// stops when the history is small enough; without, removes rows up to the end of the log.
 fn forget(connection: &mut Connection, bounds: Option<&Bounds>) -> rusqlite::Result<Revision> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // The sizes are read again under the lock, because another process may have compacted the file.
+    // The sizes are read inside the transaction, because another process may have compacted the file in between.
     let (live, dead) = (
         read::state(&transaction, "live")?,
         read::state(&transaction, "dead")?,
@@ -129,8 +132,7 @@ fn forget(connection: &mut Connection, bounds: Option<&Bounds>) -> rusqlite::Res
     Ok(compacted)
 }
 
-/// Returns free pages to the file system if they are more than `all / share` pages. Returns whether it did
-/// so.
+/// Returns free pages to the file system, if more than `all / share` of all pages are free. Returns whether it did.
 fn give_back(connection: &Connection, share: u64) -> rusqlite::Result<bool> {
     let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
     let (free, all) = (count("freelist_count")?, count("page_count")?);

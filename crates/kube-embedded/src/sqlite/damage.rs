@@ -12,13 +12,13 @@ const HEADER: usize = 100;
 /// The first bytes of every SQLite file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// The damage of a store file.
+/// How a store file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The end of the file is missing.
     #[error("is truncated: it has {has} of {needs} bytes")]
     Truncated {
-        /// The size of the file, in bytes.
+        /// The actual size of the file, in bytes.
         has: u64,
         /// The size of the file according to its header, in bytes.
         needs: u64,
@@ -29,7 +29,7 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// Returns the damage of an empty file that has a write-ahead log.
+    /// Returns the damage of an empty file that still has a write-ahead log.
     pub(super) fn emptied() -> Self {
         Self::Truncated {
             has: 0,
@@ -37,13 +37,13 @@ impl Damage {
         }
     }
 
-    /// Returns the damage that explains an error of SQLite; None if the error has another cause or the file
-    /// is not a store.
+    /// Returns how a store file is damaged, if SQLite failed because of the damage. None if SQLite failed for another
+    /// reason, or if the file is not a store.
     pub(super) fn of(path: &Path, cause: &Error) -> Option<Self> {
         let code = cause.sqlite_error_code();
         let is_disk = code == Some(ErrorCode::SystemIoFailure);
-        // While the write-ahead log contains changes, the file may be shorter than its header says: SQLite
-        // writes the header first, and a full disk stops the next writes.
+        // A file that is too short is not damaged while its write-ahead log contains changes: SQLite writes the
+        // header first, and a full disk may have stopped the next writes.
         let log = std::fs::metadata(beside(path, "-wal"));
         if is_disk && log.is_ok_and(|log| log.len() > 0) {
             return None;
@@ -51,7 +51,7 @@ impl Damage {
         match code {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {}
             _ if is_disk => {}
-            // This program never writes a value of a wrong type.
+            // A value of a wrong type means damage, because this crate never writes one.
             None if is_unreadable(cause) => return Some(Self::Corrupt),
             _ => return None,
         }
@@ -64,11 +64,12 @@ impl Damage {
             .read_to_end(&mut header)
             .ok()?;
         let read = Self::of_header(&header, has);
-        // A disk error says nothing about the content, unless bytes are missing.
+        // After a disk error, only a file that is too short counts as damaged.
         read.filter(|damage| !is_disk || *damage != Self::Corrupt)
     }
 
-    /// Compares the size of a file in bytes with its header; None if the file is not a SQLite file.
+    /// Compares the size of a file with the size in its header, both in bytes. Returns the damage; None if there is
+    /// none or the file is not a SQLite file.
     fn of_header(header: &[u8], has: u64) -> Option<Self> {
         if !header.starts_with(MAGIC) {
             return None;
@@ -77,7 +78,7 @@ impl Damage {
             let bytes = header.get(at..at + bytes)?.iter();
             Some(bytes.fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)))
         };
-        // In the header, 1 stands for a page size of 65536 bytes.
+        // The page size 65536 is stored as 1.
         let page = number(16, 2).map(|size| if size == 1 { 65_536 } else { size });
         let needs = page.zip(number(28, 4)).map(|(page, pages)| page * pages);
         match needs {
@@ -91,8 +92,8 @@ impl Damage {
     }
 }
 
-/// Returns whether an error means that a value has a wrong type, is not text, or that a row is missing that
-/// every store has.
+/// Returns whether an error of SQLite means that the file contains a value of a wrong type or encoding, or does not
+/// contain a row that every store has.
 fn is_unreadable(cause: &Error) -> bool {
     matches!(
         cause,

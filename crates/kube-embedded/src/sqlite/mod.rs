@@ -1,12 +1,12 @@
 //! The store: a log of changes in one SQLite file.
 //!
-//! A row is one change of one object, and its id is the resourceVersion. Rows are never updated: the newest
-//! row of a key is the current state, a deletion adds a row, and compaction removes replaced rows. A read
-//! transaction lasts for one page at most, so that SQLite can always checkpoint the write-ahead log. A list
-//! at an older revision is therefore read from the log of changes, not from a long transaction.
+//! A row is one change of one object, and the id of the row is the resourceVersion. Rows are never updated: the
+//! newest row of a key is the current state, a deletion adds a row, and compaction removes replaced rows. A read
+//! transaction lasts for one page at most, so that SQLite can always checkpoint the write-ahead log. Therefore the
+//! later pages of a list are read from the log of changes, at the revision of the first page.
 //!
-//! This module handles bytes, keys and revisions. The modules above it handle objects, permissions and the
-//! consequences of deletions.
+//! This module handles bytes, keys and revisions. Other modules handle objects, permissions and the consequences of
+//! deletions.
 
 mod compact;
 mod damage;
@@ -31,28 +31,28 @@ pub use read::{Changes, Page, PageRequest, Scope};
 pub use waiting::long_waits;
 pub use write::{Expect, Fill, Follow, FollowUp, Put, Remove, Write};
 
-/// A resourceVersion: the id of a row of the log.
+/// A resourceVersion: the id of a row in the log.
 pub type Revision = u64;
 
-/// The key of an object in the store.
+/// The key of an object in the store: resource, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// The resource, as `{group}/{plural}`; the group is empty for core resources.
+    /// The resource of the object, as `{group}/{plural}`; the group is empty for core resources.
     pub resource: Arc<str>,
-    /// The namespace; empty for cluster-scoped objects.
+    /// The namespace of the object; empty if it is cluster-scoped.
     pub namespace: String,
     /// The object's name.
     pub name: String,
 }
 
-/// The kind of a change.
+/// The kind of a change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The object was created.
     Created,
     /// The object was replaced.
     Updated,
-    /// The object was deleted; the row contains its last state.
+    /// The object was deleted. The row contains its last state.
     Deleted,
 }
 
@@ -61,130 +61,129 @@ pub enum Event {
 pub struct Row {
     /// The resourceVersion of this change.
     pub revision: Revision,
-    /// The key of the object.
+    /// The key of the changed object.
     pub key: Key,
     /// The kind of the change.
     pub event: Event,
-    /// The revision of the state that this change replaced; 0 for a creation.
+    /// The revision of the object's state before this change; 0 for a creation.
     pub previous: Revision,
-    /// `metadata` as JSON, without the resourceVersion.
+    /// The object's `metadata` as JSON, without the resourceVersion.
     pub meta: Vec<u8>,
-    /// All fields except apiVersion, kind and metadata, as a JSON object; empty if the request did not ask
-    /// for them.
+    /// All fields of the object except apiVersion, kind and metadata, as JSON; empty if the caller did not ask for
+    /// them.
     pub rest: Vec<u8>,
 }
 
 /// The reason why a request to the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The requested revision is older than the history that the store keeps.
+    /// The requested revision is too old, because compaction has removed its history.
     #[error("revision {asked} is gone: the store keeps changes after {compacted}")]
     Compacted {
-        /// The requested revision.
+        /// The revision that was requested.
         asked: Revision,
-        /// The newest revision that was compacted.
+        /// The newest revision whose history is removed.
         compacted: Revision,
     },
-    /// The requested revision does not exist yet.
+    /// The requested revision is newer than all revisions in the store.
     #[error("revision {asked} is in the future: the newest is {newest}")]
     Future {
-        /// The requested revision.
+        /// The revision that was requested.
         asked: Revision,
-        /// The newest existing revision.
+        /// The newest revision in the store.
         newest: Revision,
     },
-    /// Another writer changed the object. The field has the current row, or None if the object does not
-    /// exist.
+    /// Another writer has changed the object. Contains the current row; None if the object does not exist.
     #[error("the object changed meanwhile")]
     Conflict(Option<Box<Row>>),
-    /// The namespace of the object does not exist, or is being deleted.
+    /// The namespace of the object does not exist or is being deleted.
     #[error("namespace is {}", if *.terminating { "being deleted" } else { "missing" })]
     Namespace {
-        /// Whether the namespace is being deleted; otherwise it does not exist.
+        /// Whether the namespace is being deleted; false if it does not exist.
         terminating: bool,
     },
-    /// The content of the file is damaged.
+    /// The store file is damaged.
     #[error(
         "the store {path} {damage}; restore it from a backup, or move it away (with its -wal and -shm files) to begin with an empty store"
     )]
     Damaged {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
-        /// The kind of damage.
+        /// How the store file is damaged.
         damage: Damage,
     },
-    /// The disk is full, or the file has reached a size limit.
+    /// The disk is full, or the store file has reached a size limit.
     #[error(
         "cannot write the store {path}: {cause}; nothing is lost: free space on its disk, or raise the limit for the size of a file (ulimit -f)"
     )]
     NoSpace {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
-        /// SQLite's error.
+        /// The error of SQLite.
         cause: Arc<rusqlite::Error>,
     },
     /// SQLite failed for another reason.
     #[error("the store {path}: {cause}")]
     Sqlite {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
-        /// SQLite's error.
+        /// The error of SQLite.
         cause: Arc<rusqlite::Error>,
     },
-    /// The store is read-only, or was closed while the request waited.
+    /// The store was closed while the request waited, or it is read-only and the request is a write.
     #[error("the store is closed")]
     Closed,
 }
 
-/// An open store file. All users of the file in this process share one store.
+/// An open store file. In one process, everybody who opens the same file gets the same store.
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
 
 struct Inner {
     path: PathBuf,
-    /// How connections access the file, and the state of the file when this was decided.
+    /// How connections access the file, and the state of the file in the file system when this was decided.
     access: Mutex<(open::Access, open::Outside)>,
     jobs: std::sync::mpsc::Sender<write::Job>,
     idle: Mutex<Vec<Connection>>,
     readers: Arc<Semaphore>,
     head: watch::Sender<Revision>,
-    /// The newest known change of each resource. A watch queries the file only after a change of its
-    /// resource.
+    /// The newest change of each resource that this process knows. A watch reads the file only if this has changed
+    /// for its resource.
     touched: RwLock<HashMap<Arc<str>, Revision>>,
-    /// The newest revision that another process compacted before this process read it.
+    /// The newest revision that another process compacted before this process had read it.
     forgotten: AtomicU64,
     bounds: compact::Bounds,
 }
 
-/// The changes after a revision, as far as other parts of this process must know them.
+/// The changes after a revision, for the watches and the catalog in this process.
 #[derive(Default)]
 struct News {
-    /// The revision of the newest change of each changed resource.
+    /// The newest revision of each resource that has changed.
     changed: HashMap<Arc<str>, Revision>,
-    /// Another process compacted changes up to this revision before this process read them; 0 if no changes
-    /// are missing in `changed`.
+    /// The newest revision that another process compacted before this process had read it, so that it is missing in
+    /// `changed`; 0 if none is missing.
     forgotten: Revision,
-    /// The newest revision that these changes include.
+    /// The newest revision up to which `changed` is complete.
     newest: Revision,
 }
 
-/// The open stores of this process. Each file is opened only once: closing a second file handle would release
-/// the locks of the first one.
+/// The open stores of this process. A file must be opened only once per process, because closing a second file handle
+/// would release the locks of the first.
 static OPEN: Mutex<Option<HashMap<PathBuf, Weak<Inner>>>> = Mutex::new(None);
 
 impl Store {
-    /// Returns the path of the file.
+    /// Returns the path of the store file.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// Returns a channel with the newest revision that this process knows.
+    /// Returns a channel that contains the newest revision that this process knows.
     pub fn head(&self) -> watch::Receiver<Revision> {
         self.0.head.subscribe()
     }
 
-    /// Returns the newest change of a resource that this process knows. A compacted change that this process
-    /// never read counts as a change of every resource.
+    /// Returns the revision of a resource's newest change that this process knows. If another process compacted
+    /// changes before this process had read them, they count as changes of every resource.
     pub fn touched(&self, resource: &str) -> Revision {
         let touched = self.0.touched.read().unwrap_or_else(|e| e.into_inner());
         let known = touched.get(resource).copied().unwrap_or_default();
@@ -212,8 +211,8 @@ impl Inner {
         }
     }
 
-    /// Announces changes in this process: first the changed resources, then the new head. Readers of the head
-    /// rely on this order: `touched` includes all changes up to the head.
+    /// Announces changes in this process: first the changed resources, then the newest revision. Readers rely on this
+    /// order: when they see a revision, `touched` already includes all changes up to it.
     fn publish(&self, news: News) {
         let newest = news.newest;
         self.forgotten.fetch_max(news.forgotten, Ordering::AcqRel);

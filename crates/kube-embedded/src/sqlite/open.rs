@@ -1,4 +1,4 @@
-//! Opens a store file: its settings, its tables, and the two threads of an open store.
+//! Opens a store file: applies SQLite's settings, creates the tables, and starts the two threads of a store.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,111 +14,112 @@ use super::compact::Bounds;
 use super::damage::Damage;
 use super::{Inner, News, OPEN, Revision, Store, read, waiting, write};
 
-/// The SQLite application id (`bowl`). It distinguishes a store from other SQLite files.
+/// The SQLite application id of stores (`bowl`), which distinguishes a store from other SQLite files.
 pub(super) const APPLICATION: i32 = 0x626f_776c;
 const LAYOUT: i32 = 1;
 const READERS: usize = 4;
-/// The interval at which the store checks for commits of other processes. A check takes microseconds.
+/// How often the store checks for commits of other processes. A check takes microseconds.
 const TAIL: Duration = Duration::from_millis(50);
 
-/// The reason why a store could not be opened.
+/// The reason why a store file could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The folder of the file cannot be created.
+    /// The folder of the store file cannot be created.
     #[error("cannot create the folder of {path}: {cause}")]
     Folder {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
-        /// The operating system's error.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// The file is on a network file system, whose locks are not reliable.
+    /// The store file is on a network file system, whose locks are not reliable.
     #[error(
         "{path} is on a network file system ({kind}), whose locks SQLite cannot trust; choose a local file"
     )]
     Network {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
-        /// The name of the file system.
+        /// The type of the network file system, such as NFS.
         kind: &'static str,
     },
-    /// The path is a directory.
+    /// The path of the store is a directory. Contains the path.
     #[error("{0} is a folder; name a file in it")]
     IsFolder(PathBuf),
-    /// The path is a device, a pipe or a socket.
+    /// The path of the store is a device, a pipe or a socket. Contains the path.
     #[error("{0} is not a regular file; name a file with --embedded=FILE")]
     NotAFile(PathBuf),
-    /// The disk is full, or the file has reached a size limit.
+    /// The disk is full, or the store file has reached a size limit.
     #[error(
         "cannot write {path}: {cause}; nothing is lost: free space on its disk, or raise the limit for the size of a file (ulimit -f)"
     )]
     NoSpace {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
-        /// SQLite's error.
+        /// The error of SQLite.
         cause: rusqlite::Error,
     },
-    /// The file exists and is not a store.
+    /// The file exists but is not a store. Contains its path.
     #[error("{0} is not a store of the embedded API")]
     Foreign(PathBuf),
-    /// The file is a store, but its content cannot be read.
+    /// The file is a store, but it is damaged.
     #[error(
         "{path} {damage}; restore it from a backup, or move it away (with its -wal and -shm files) to begin with an empty store"
     )]
     Damaged {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
-        /// The kind of damage.
+        /// How the store file is damaged.
         damage: Damage,
     },
-    /// The store does not exist, and read-only access does not create it.
+    /// The store file does not exist, and read-only access does not create it. Contains its path.
     #[error("there is no store {0}, and this command creates none")]
     Absent(PathBuf),
-    /// The changes in the write-ahead log cannot be read, because the folder is not writable.
+    /// The newest changes of the store are in its write-ahead log, which cannot be read because the folder is not
+    /// writable.
     #[error(
         "cannot read {path}: its newest changes are still in {path}-wal, and nothing can be written beside it; make the folder writable, or copy the file and its -wal file elsewhere"
     )]
     Unfolded {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
     },
-    /// A newer version of this crate wrote the file.
+    /// A newer version of this crate has written the store file.
     #[error("{path} has layout {found}, and this program knows {known}: use a newer version")]
     Newer {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
-        /// The layout version of the file.
+        /// The version of the file's layout.
         found: i32,
-        /// The newest layout version that this program knows.
+        /// The newest version of the layout that this version of the crate can read.
         known: i32,
     },
-    /// Another process holds the lock of the file for longer than this process waits.
+    /// Another process has locked the store file for too long.
     #[error("{path} is locked: another process is writing to it")]
     Locked {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
     },
     /// SQLite failed for another reason.
     #[error("cannot open {path}: {cause}")]
     Sqlite {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
-        /// SQLite's error.
+        /// The error of SQLite.
         cause: rusqlite::Error,
     },
-    /// The initial objects of the store could not be installed.
+    /// The objects of the setup could not be installed in the store.
     #[error("cannot set up {path}: {message}")]
     SetUp {
-        /// The path of the file.
+        /// The path of the store file.
         path: PathBuf,
-        /// The reason of the failed installation.
+        /// The reason why the installation failed.
         message: String,
     },
 }
 
 impl Store {
-    /// Opens or creates the file for reading and writing. A second call for the same file returns the same
-    /// store.
+    /// Opens or creates a store file for reading and writing. If this process has already opened the file, returns
+    /// the same store.
     pub fn open(path: &Path) -> Result<Store, OpenError> {
         let path = absolute(path)?;
         let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
@@ -132,9 +133,9 @@ impl Store {
         Ok(Store(inner))
     }
 
-    /// Opens an existing file, and never writes to it. Writes to the store fail with
-    /// [`StoreError::Closed`](super::StoreError::Closed). If this process already has the file open for
-    /// writing, returns that store instead.
+    /// Opens an existing store file, and never changes it: writes to the store fail with
+    /// [`StoreError::Closed`](super::StoreError::Closed). If this process has already opened the file for writing,
+    /// returns that store instead.
     pub fn open_readonly(path: &Path) -> Result<Store, OpenError> {
         if !path.exists() {
             return Err(OpenError::Absent(path.to_owned()));
@@ -149,22 +150,23 @@ impl Store {
     }
 }
 
-/// How the connections of a store access its file.
+/// How the connections of a store access the store file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// The connections read and write.
     Write,
-    /// The connections only read. They see the writes of other processes.
+    /// The connections only read, with locks. So they can read while other processes write.
     Read,
-    /// No process changes the file. The connections read it without locks and without creating files next to
-    /// it.
+    /// The connections read without locks and create no files next to the store. This works only while no process
+    /// changes the store file.
     Frozen,
 }
 
-/// The state of a file in the file system. If it is unchanged, no process has written to the file.
+/// The state of a store file in the file system. As long as the state is the same, no process has written to the
+/// file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outside {
-    /// Whether SQLite's `-wal` and `-shm` files exist. They exist while a process has the store open.
+    /// Whether SQLite's `-wal` and `-shm` files exist next to the store, because a process has the store open.
     open: bool,
     size: u64,
     modified: Option<std::time::SystemTime>,
@@ -180,7 +182,7 @@ impl Outside {
         }
     }
 
-    /// Returns how a reader that must not create files can access the file.
+    /// Returns how a reader that must not create files accesses the store file.
     pub(super) fn access(self) -> Access {
         match self.open {
             true => Access::Read,
@@ -204,7 +206,8 @@ fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
         Some(name) => folder.join(name),
         None => whole,
     };
-    // A symbolic link is resolved, because SQLite keeps its log next to the real file.
+    // The path of the real file is used instead of a symbolic link, because SQLite keeps its log next to the real
+    // file.
     let path = path.canonicalize().unwrap_or(path);
     refuse_network(&path, path.parent().unwrap_or(Path::new("/")))?;
     Ok(path)
@@ -255,8 +258,7 @@ pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
     refuse_special(path)?;
     refuse_emptied(path)?;
     make_private_file(path);
-    // The file is checked before the settings are made, because a setting would change the file of another
-    // program.
+    // The file is checked before the settings are applied, because they would change a file of another program.
     let mut writer = bare(path, Access::Write).map_err(failed)?;
     examine(&writer, path)?;
     settle(&writer).map_err(failed)?;
@@ -281,7 +283,7 @@ pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
     Ok(inner)
 }
 
-/// Opens a store for reading. No thread writes to it or compacts it.
+/// Opens a store file for reading, without the thread that writes and compacts.
 pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
     waiting::set_file(path);
     refuse_special(path)?;
@@ -289,7 +291,7 @@ pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
     let outside = Outside::of(path);
     let (access, tail, is_store) = match examined(path, outside.access()) {
         Ok((tail, is_store)) => (outside.access(), tail, is_store),
-        // All readers of a store use files next to it. If SQLite cannot create them, the store is read
+        // SQLite could not create the files next to the store that readers with locks need, so the store is read
         // without locks.
         Err(OpenError::Sqlite { cause, .. }) if wants_to_write(&cause) => {
             let log = std::fs::metadata(beside(path, "-wal"));
@@ -306,7 +308,7 @@ pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
         return Err(OpenError::Absent(path.to_owned()));
     }
     let newest = newest(&tail).map_err(|cause| refused(path, cause))?;
-    // No thread receives jobs, so each write fails with StoreError::Closed.
+    // Nobody receives the jobs of this channel, so that each write fails with `StoreError::Closed`.
     let (jobs, _) = std::sync::mpsc::channel();
     let inner = inner(path, access, jobs, newest);
     let weak = Arc::downgrade(&inner);
@@ -318,7 +320,8 @@ pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
     Ok(inner)
 }
 
-/// Refuses a path that exists and is not a regular file. Opening a pipe would block without end.
+/// Returns an error for a path that exists and is not a regular file. Such a path is not opened, because opening a
+/// pipe would block without end.
 fn refuse_special(path: &Path) -> Result<(), OpenError> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(OpenError::IsFolder(path.to_owned())),
@@ -327,8 +330,8 @@ fn refuse_special(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Refuses an empty file with a write-ahead log. SQLite would treat the file as a new database and delete the
-/// log.
+/// Returns an error for an empty file that has a write-ahead log. Such a file is not opened, because SQLite would
+/// treat it as a new database and delete the log.
 fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
     let size = |path: &Path| std::fs::metadata(path).map(|file| file.len()).ok();
     let logged = size(&beside(path, "-wal")).is_some_and(|size| size > 0);
@@ -341,14 +344,14 @@ fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Opens a connection and checks the file. Returns false if the file is still empty.
+/// Opens a connection and checks the file. The boolean is false if the file is still empty.
 fn examined(path: &Path, access: Access) -> Result<(Connection, bool), OpenError> {
     let connection = connect(path, access).map_err(|cause| refused(path, cause))?;
     let is_store = examine(&connection, path)?;
     Ok((connection, is_store))
 }
 
-/// Returns whether an error means that SQLite could not create or change a file next to the store.
+/// Returns whether SQLite failed because it could not create or change a file next to the store.
 fn wants_to_write(cause: &rusqlite::Error) -> bool {
     matches!(
         cause.sqlite_error_code(),
@@ -389,8 +392,7 @@ fn spawn(path: &Path, name: &str, run: Box<dyn FnOnce() + Send>) -> Result<(), O
     })
 }
 
-/// Converts an error of SQLite to an error about the file, and determines its cause: damage, a full disk, or
-/// a lock.
+/// Converts an error of SQLite to an error of the store file, and finds its cause: damage, a full disk, or a lock.
 fn refused(path: &Path, cause: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match Damage::of(&path, &cause) {
@@ -401,7 +403,7 @@ fn refused(path: &Path, cause: rusqlite::Error) -> OpenError {
     }
 }
 
-/// Returns whether an error means that another process holds the lock of the file.
+/// Returns whether SQLite failed because another process has locked the store file.
 fn is_locked(cause: &rusqlite::Error) -> bool {
     matches!(
         cause.sqlite_error_code(),
@@ -409,8 +411,8 @@ fn is_locked(cause: &rusqlite::Error) -> bool {
     )
 }
 
-/// Returns whether an error means that the disk is full or a file has reached a size limit. SQLite reports a
-/// size limit as a disk error.
+/// Returns whether SQLite failed because the disk is full or the file has reached a size limit. SQLite reports a size
+/// limit as a disk error.
 pub(super) fn is_no_space(cause: &rusqlite::Error) -> bool {
     let code = cause.sqlite_error().map(|error| error.extended_code);
     let writes = [
@@ -422,7 +424,7 @@ pub(super) fn is_no_space(cause: &rusqlite::Error) -> bool {
     code.is_some_and(|code| writes.contains(&code))
 }
 
-/// Creates the file with access only for its owner, because a store contains secrets.
+/// Creates the store file so that only its owner can access it, because it contains secrets.
 fn make_private_file(path: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -431,11 +433,11 @@ fn make_private_file(path: &Path) {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    // If the file exists or cannot be created, nothing is to be done: SQLite reports the error later.
+    // An error is ignored: the file may exist already, and otherwise SQLite reports the error later.
     drop(options.open(path));
 }
 
-/// Opens a connection with the store's settings.
+/// Opens a connection to a store file, and applies the settings of stores.
 pub(super) fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
     let connection = bare(path, access)?;
     match access {
@@ -460,12 +462,12 @@ fn bare(path: &Path, access: Access) -> rusqlite::Result<Connection> {
     };
     connection.busy_handler(Some(waiting::wait_for_lock))?;
     connection.set_prepared_statement_cache_capacity(32);
-    // With this setting, SQLite plans each statement once, and not again for other bound values.
+    // With this setting, SQLite plans each statement only once. Otherwise it plans again for other bound values.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 
-/// Returns the SQLite URI of a file that no process changes, with escaped special characters.
+/// Returns the SQLite URI of a store file that no process changes. Special characters in the path are escaped.
 fn frozen(path: &Path) -> String {
     let mut address = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -479,7 +481,7 @@ fn frozen(path: &Path) -> String {
 }
 
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
-    // SQLite ignores this setting after the first table is created.
+    // This setting must be the first, because SQLite ignores it after the first table is created.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     use_wal(connection)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -487,8 +489,8 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")
 }
 
-/// Switches the file to a write-ahead log. When two processes do this at the same time, SQLite does not wait
-/// for the lock, so this function tries again.
+/// Switches the store file to a write-ahead log. The function tries several times, because SQLite does not wait if
+/// another process does the same.
 fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     let begun = std::time::Instant::now();
     let mut tries = 0_i32;
@@ -514,9 +516,9 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Returns true if the file is a store of a known layout, and false if the file is still empty.
+/// Checks a file. Returns true if it is a store with a known layout, and false if it is still empty.
 ///
-/// The check is one statement, because another process could create the tables between two statements.
+/// The check is a single statement, because another process could create the tables between two statements.
 fn examine(connection: &Connection, path: &Path) -> Result<bool, OpenError> {
     let failed = |cause: rusqlite::Error| {
         let code = cause.sqlite_error_code();
@@ -553,8 +555,8 @@ fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     if examine(connection, path)? {
         return Ok(());
     }
-    // Two processes may create the tables at the same time. The second process gets the lock later, and finds
-    // the tables.
+    // Another process may create the tables at the same time, so the lock is taken first. The process that gets it
+    // later finds the tables.
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(failed)?;
@@ -569,8 +571,8 @@ fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
         .map_err(failed)
 }
 
-/// The columns `meta` and `rest` are the last ones, in this order: a query of keys or metadata then reads no
-/// overflow pages of a large body.
+/// The tables of a store. In `log`, the columns `meta` and `rest` come last, so that reading a key or metadata does
+/// not read the pages of a large body.
 const TABLES: &str = "
 CREATE TABLE log (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -605,23 +607,21 @@ INSERT INTO state VALUES ('compacted', 0), ('live', 0), ('dead', 0), ('installed
 INSERT INTO sqlite_sequence VALUES ('log', 1);
 ";
 
-/// Returns the newest revision that any write has received. It may belong to a deletion or to a compacted
-/// row.
+/// Returns the newest revision that a write ever got. Its row may be a deletion, or may be compacted.
 pub(super) fn newest(connection: &Connection) -> rusqlite::Result<Revision> {
     connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'log'")?
         .query_row([], |row| row.get(0))
 }
 
-/// Checks the file for commits of other processes until the store is closed.
+/// Checks the store file for commits of other processes, until the store is closed.
 fn follow(store: Weak<Inner>, connection: Connection, mut seen: Revision) {
     let version = || {
         connection
             .pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))
             .ok()
     };
-    // The first round always reads the changes, because another process may have written since the file was
-    // opened.
+    // The first round always reads the changes, because another process may have written after the file was opened.
     let mut last = None;
     loop {
         std::thread::park_timeout(TAIL);
@@ -641,8 +641,8 @@ fn follow(store: Weak<Inner>, connection: Connection, mut seen: Revision) {
     }
 }
 
-/// Checks a file that is read without locks for writes of other processes. Once another process opens the
-/// file, it is read with locks.
+/// Checks a store file that is read without locks for writes of other processes. If another process opens the file
+/// for writing, it is read with locks from then on.
 fn follow_frozen(store: Weak<Inner>, mut known: Outside, mut seen: Revision) {
     loop {
         std::thread::park_timeout(TAIL);
@@ -668,14 +668,14 @@ fn follow_frozen(store: Weak<Inner>, mut known: Outside, mut seen: Revision) {
     }
 }
 
-/// Returns the changes after a revision.
+/// Returns the changes in the log after a revision.
 fn news(connection: &Connection, seen: Revision) -> rusqlite::Result<News> {
-    // In one read transaction, the newest revision and the rows belong to the same state.
+    // One read transaction is used, so that the newest revision and the rows are from the same state.
     let transaction = connection.unchecked_transaction()?;
     news_within(&transaction, seen)
 }
 
-/// Returns the changes after a revision. The caller must have a transaction open.
+/// Returns the changes in the log after a revision. The caller must have begun a transaction.
 pub(super) fn news_within(connection: &Connection, seen: Revision) -> rusqlite::Result<News> {
     let newest = newest(connection)?;
     if newest <= seen {

@@ -6,29 +6,29 @@ use rusqlite::{Connection, OptionalExtension, ffi, params};
 
 use super::{Event, FollowUp, Inner, Key, Revision, Row, Store, StoreError, open, waiting};
 
-/// The objects of a resource, in one namespace or in all namespaces.
+/// The objects of one resource, in one namespace or in all namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// The resource, as `{group}/{plural}`; the group is empty for core resources.
+    /// The resource of the objects, as `{group}/{plural}`; the group is empty for core resources.
     pub resource: Arc<str>,
-    /// The namespace; None for all namespaces.
+    /// The namespace of the objects; None for all namespaces.
     pub namespace: Option<String>,
 }
 
 /// The request for one page of a list.
 #[derive(Clone, Debug)]
 pub struct PageRequest {
-    /// The resource and the namespace to list.
+    /// The resource and the namespace of the list.
     pub scope: Scope,
-    /// The page begins after the object with this namespace and name; None for the first page.
+    /// The namespace and name of the object after which the page begins; None for the first page.
     pub after: Option<(String, String)>,
-    /// The revision at which the list is read; None for the newest revision.
+    /// The revision at which the list is read; None for the newest.
     pub at: Option<Revision>,
     /// The largest number of objects on the page.
     pub rows: usize,
-    /// The size in bytes at which the page ends. A page contains at least one object, however large.
+    /// The size in bytes at which the page ends. Its first object may be larger.
     pub bytes: usize,
-    /// Whether the page contains whole objects; otherwise it contains only their metadata.
+    /// Whether the page contains whole objects; false for only their metadata.
     pub bodies: bool,
 }
 
@@ -39,31 +39,31 @@ pub struct Page {
     pub rows: Vec<Row>,
     /// The revision at which the list was read.
     pub revision: Revision,
-    /// Whether more objects follow after this page.
+    /// Whether the list has more objects after this page.
     pub more: bool,
 }
 
-/// A page of the log, with changes in the order of their revisions.
+/// A page of the log: changes, sorted by revision.
 #[derive(Debug)]
 pub struct Changes {
-    /// The changes. Each one has the previous state of the object, if the caller asked for it.
+    /// The changes, each with the state of its object before; None if the caller did not ask for it or there is none.
     pub rows: Vec<(Row, Option<Row>)>,
-    /// The revision up to which the log was read.
+    /// The revision up to which this page contains all changes.
     pub upto: Revision,
-    /// Whether the log continues after `upto`.
+    /// Whether the log has more revisions after `upto`.
     pub more: bool,
 }
 
 const CHANGE_ROWS: usize = 256;
 const CHANGE_BYTES: usize = 4 << 20;
-/// The number of revisions that one query reads, including the revisions of other resources.
+/// The largest number of revisions that one query reads. Revisions of other resources are counted too.
 const CHANGE_SPAN: Revision = 16_384;
 
 impl Store {
     /// Returns the newest state of an object; None if the object does not exist.
     pub async fn get(&self, key: &Key) -> Result<Option<Row>, StoreError> {
         let key = key.clone();
-        // A query with one statement needs no transaction.
+        // A single statement needs no transaction, so `query` is sufficient.
         self.query(move |connection| {
             let row = newest_row(connection, &key)?;
             Ok(Ok(row.filter(|row| row.event != Event::Deleted)))
@@ -77,7 +77,7 @@ impl Store {
             .await
     }
 
-    /// Returns the number of objects in a scope that come after the key `after`, at a revision.
+    /// Returns the number of objects in a scope at a revision that come after the namespace and name `after`.
     pub async fn count_after(
         &self,
         scope: Scope,
@@ -101,8 +101,8 @@ impl Store {
         .await
     }
 
-    /// Reads a page of the changes in a scope after a revision, oldest first. `with_previous` also reads the
-    /// previous states, `bodies` reads whole objects.
+    /// Reads a page of the changes in a scope after a revision, oldest first. With `with_previous`, also reads the
+    /// state before each change; with `bodies`, reads whole objects.
     pub async fn changes(
         &self,
         scope: Scope,
@@ -133,7 +133,7 @@ impl Store {
         .await
     }
 
-    /// Returns the follow-up work of deletions that is still to be done.
+    /// Returns the follow-up work of deletions that is not done yet.
     pub async fn follow_ups(&self) -> Result<Vec<FollowUp>, StoreError> {
         self.read(|connection| {
             let mut statement =
@@ -150,27 +150,28 @@ impl Store {
         .await
     }
 
-    /// Returns the size of the live data, and the size of the history that compaction can remove, in bytes.
+    /// Returns two sizes in bytes: of the live data, and of the history, which compaction can remove.
     pub async fn sizes(&self) -> Result<(u64, u64), StoreError> {
         self.read(|connection| Ok(Ok((state(connection, "live")?, state(connection, "dead")?))))
             .await
     }
 
-    /// Returns the mark of the last installation, as stored by [`Store::set_installed`]; 0 if there is none.
+    /// Returns the digest of the objects that were installed last, as stored by [`Store::set_installed`]; 0 if
+    /// nothing was installed.
     pub async fn installed(&self) -> Result<u64, StoreError> {
         self.query(|connection| state(connection, "installed").map(Ok))
             .await
     }
 
-    /// Returns the newest revision in the file. Reads the file, so that it includes revisions that other
-    /// processes wrote.
+    /// Returns the newest revision in the store file. It may come from another process, because the function reads
+    /// the file.
     pub async fn newest(&self) -> Result<Revision, StoreError> {
         self.query(|connection| open::newest(connection).map(Ok))
             .await
     }
 
-    /// Returns the revision of the newest change of a resource; 0 if it has no changes. Reads the file, so
-    /// that it includes changes by other processes.
+    /// Returns the revision of a resource's newest change in the store file; 0 if it has no changes. The change may
+    /// come from another process, because the function reads the file.
     pub async fn newest_of(&self, resource: &'static str) -> Result<Revision, StoreError> {
         self.query(move |connection| {
             connection
@@ -181,7 +182,7 @@ impl Store {
         .await
     }
 
-    /// Runs a query in a read transaction, so that all its statements see the same state of the file.
+    /// Runs a query in a read transaction, so that all its statements read the same state of the store.
     async fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
@@ -206,7 +207,7 @@ impl Store {
             .await
             .map_err(|_| StoreError::Closed)?;
         tokio::task::spawn_blocking(move || {
-            // The permit belongs to the thread, because the query continues when the caller is cancelled.
+            // The thread owns the permit, because the query continues even if its caller is cancelled.
             let _turn = turn;
             waiting::set_file(&store.0.path);
             let (access, outside) = store.0.access();
@@ -221,7 +222,8 @@ impl Store {
                 let mut idle = store.0.idle.lock().unwrap_or_else(|e| e.into_inner());
                 idle.push(connection);
             } else if access == open::Access::Frozen {
-                // Without locks, the query may have read an incomplete write of another process.
+                // The file has changed during a query without locks, so the query may have read an incomplete write
+                // and fails.
                 let busy = ffi::Error::new(ffi::SQLITE_BUSY);
                 let why = "somebody wrote to the file while it was read; try again".to_owned();
                 let cause = rusqlite::Error::SqliteFailure(busy, Some(why));
@@ -235,8 +237,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Returns how a connection may access the file now. A file that is read without locks is read with locks
-    /// after another process has opened it for writing.
+    /// Returns how a connection accesses the store file now. If another process has opened a file that was read
+    /// without locks, the file is read with locks from now on.
     fn access(&self) -> (open::Access, open::Outside) {
         let mut access = self.access.lock().unwrap_or_else(|e| e.into_inner());
         if access.0 == open::Access::Frozen {
@@ -254,14 +256,14 @@ impl Inner {
     }
 }
 
-/// Reads a number from the table `state`.
+/// Reads a number from the table `state`, such as the size of the live data.
 pub(super) fn state(connection: &Connection, name: &str) -> rusqlite::Result<u64> {
     connection
         .prepare_cached("SELECT value FROM state WHERE name = ?1")?
         .query_row([name], |row| row.get(0))
 }
 
-/// Returns the newest row of a key. The row may be a deletion.
+/// Returns the newest row of a key; None if the key has none. The row may be a deletion.
 pub(super) fn newest_row(connection: &Connection, key: &Key) -> rusqlite::Result<Option<Row>> {
     connection
         .prepare_cached(
@@ -284,7 +286,8 @@ pub(super) fn newest_row(connection: &Connection, key: &Key) -> rusqlite::Result
         .optional()
 }
 
-/// Reads a column with JSON. Only a corrupt file contains bytes that are not text.
+/// Reads a column that contains JSON. Bytes that are not text are an error, because only a corrupt file contains
+/// them.
 fn json(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Vec<u8>> {
     let bytes: Vec<u8> = row.get(column)?;
     match std::str::from_utf8(&bytes) {
@@ -301,8 +304,8 @@ fn event(code: i64) -> Event {
     }
 }
 
-/// Returns the SQL that selects the newest row of each key at a revision. SQLite needs only the index for it.
-/// A bare column next to max() has the value from the row with the maximum.
+/// Returns the SQL that selects the newest row of each key at a revision. It needs only the index, because in SQLite
+/// a column next to max() has the value of the row with the maximum.
 fn newest_of_each(one_namespace: bool, limit: &str) -> String {
     let range = if one_namespace {
         "namespace = ?2 AND name > ?3"
@@ -344,7 +347,7 @@ fn page(
     };
     let mut bytes = 0;
     loop {
-        // The query reads one row more than requested, to find out whether there is a next page.
+        // One more row than requested is read, to find out whether there is a next page.
         let wanted = request.rows.saturating_sub(found.rows.len()).clamp(15, 512) + 1;
         let batch: Vec<(Revision, i64, String, String)> = keys
             .query_map(
@@ -427,7 +430,7 @@ fn changes(
     } else {
         "AND ?3 IS NULL"
     };
-    // Because of the plus sign, SQLite's planner uses the primary key, so that the query reads only new rows.
+    // The plus sign makes SQLite use the primary key instead of the index, so that it reads only new rows.
     let sql = format!(
         "SELECT l.id, l.namespace, l.name, l.event, l.previous, l.meta, {}, {columns}
          FROM log l {join} WHERE l.id > ?1 AND l.id <= ?4 AND +l.resource = ?2 {only} ORDER BY l.id LIMIT {CHANGE_ROWS}",

@@ -1,4 +1,4 @@
-//! Compares the store with a simple model, and tests its guarantees about watches and disk use.
+//! Compares the store with a simple model, and tests what it guarantees for watches and for the size of the file.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Fresh {
         Fresh { store, folder }
     }
 
-    /// Opens the same file with other connections and threads, as another process does.
+    /// Opens the same store file with its own connections and threads, like another process.
     fn other_process(&self) -> Store {
         Store(open::start(&self.folder.path().join("store.db")).unwrap())
     }
@@ -43,14 +43,14 @@ impl Fresh {
         pragma("page_count") * pragma("page_size")
     }
 
-    /// Runs the writer's idle work until nothing is left to do.
+    /// Runs the work that the writer does while it is idle, until nothing is left.
     fn rest(&self) {
         let mut connection = open::connect(self.store.path(), open::Access::Write).unwrap();
         while compact::tidy(&mut connection, &self.store.0.bounds, false).unwrap() {}
     }
 }
 
-/// Returns a key of one of two resources; one of them is in two namespaces.
+/// Returns a key for a number. The keys belong to two resources, one of them in two namespaces.
 fn key(index: usize) -> Key {
     let (resource, namespace) = match index % 3 {
         0 => ("/widgets", ""),
@@ -109,11 +109,11 @@ async fn namespace(store: &Store) -> Revision {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A write. The boolean says whether it expects the current revision or a wrong one.
+    /// A write to a key. The boolean is true if the write expects the current revision, and false for a wrong one.
     Put(usize, bool, u8),
     Remove(usize, bool),
     Compact,
-    /// A list of the key's resource at the revision that is `back` revisions before the newest.
+    /// Reads a list of the key's resource, `back` revisions before the newest revision.
     Page {
         of: usize,
         one: bool,
@@ -268,7 +268,7 @@ async fn run(steps: Vec<Step>) {
         let found = found.map(|row| (row.revision, row.rest));
         assert_eq!(found, model.current(&key(index)));
     }
-    // Compaction uses the recorded sizes, so they must be exact.
+    // The recorded sizes must be exact, because compaction uses them.
     let row = |rest: &[u8]| (rest.len() + 2 + compact::ROW_OVERHEAD) as u64;
     let mut live = row(b"{}");
     for index in 0..KEYS {
@@ -394,7 +394,7 @@ async fn what_another_process_wrote_is_known_before_our_own_later_write() {
         let second = ours.write(create("x/gadgets")).await.unwrap();
         assert!(second > first);
         assert!(*ours.head().borrow() >= second);
-        // A watch that sees this head relies on `touched` to include all earlier changes.
+        // A watch that sees the newest revision relies on this: `touched` includes all earlier changes.
         assert!(ours.touched("/widgets") >= first, "round {round}");
     }
 }
@@ -530,7 +530,7 @@ async fn work_asked_for_again_is_not_struck() {
     assert!(store.follow_ups().await.unwrap().is_empty());
 }
 
-/// Creates objects of one size, then overwrites or deletes them.
+/// Creates `count` objects of one size, then overwrites or deletes them as `pattern` says.
 async fn churn(fresh: &Fresh, size: usize, count: usize, pattern: &str) {
     let store = &fresh.store;
     let key = |index: usize| Key {
@@ -543,7 +543,8 @@ async fn churn(fresh: &Fresh, size: usize, count: usize, pattern: &str) {
     let mut revisions = created.unwrap();
     let rounds = if pattern == "overwrite all" { 4 } else { 1 };
     for _ in 0..rounds {
-        // The kept objects are distributed evenly, so that every page contains live and dead rows.
+        // The objects that are kept are distributed evenly, so that every page of the file contains live and replaced
+        // rows.
         let chosen: Vec<usize> = (0..count)
             .filter(|i| pattern == "overwrite all" || i % 5 != 3)
             .collect();
@@ -594,7 +595,7 @@ async fn the_write_ahead_log_is_bounded_however_busy_the_readers() {
     let body = vec![b'x'; 200_000];
     let write = put(key(0), Expect::Absent, body.clone());
     let mut revision = fresh.store.write(write).await.unwrap();
-    // The readers overlap: at every moment, at least one of them is reading.
+    // The two readers take turns so that at every moment at least one of them is reading.
     let readers: Vec<_> = (0..2)
         .map(|_| {
             let path = fresh.store.path().to_owned();

@@ -1,4 +1,4 @@
-//! Waits for another process's lock of a file, and reports a long wait.
+//! Waits while another process has locked a store file, and reports a long wait.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,29 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How long to wait for another process's lock, and how often to try. SQLite's own waiting grows to a tenth
-/// of a second: such a waiter never gets the lock between two writes of a busy process.
+/// How long to wait for the lock of another process, and how often to try. SQLite's own function waits up to 100 ms
+/// between two tries, so it never gets the lock between two writes of a busy process.
 pub(super) const BUSY: Duration = Duration::from_secs(20);
 const TRY: Duration = Duration::from_millis(2);
-/// A wait is reported when it is this long.
+/// The time after which a wait is reported.
 const LONG: Duration = Duration::from_secs(1);
 
-/// The file of the newest long wait in this process.
+/// The store file for which a thread of this process last had to wait long.
 static LONG_WAIT: LazyLock<watch::Sender<Option<PathBuf>>> =
     LazyLock::new(|| watch::Sender::new(None));
 
 thread_local! {
-    /// The file that this thread uses. SQLite does not pass the file to the function that waits.
+    /// The store file that this thread uses. It is kept here, because SQLite does not pass it to the function that
+    /// waits.
     static FILE: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
 }
 
-/// Returns a channel that reports the file of each wait for a lock that takes longer than a second.
+/// Returns a channel that reports a store file whenever a wait for its lock takes longer than a second.
 pub fn long_waits() -> watch::Receiver<Option<PathBuf>> {
     LONG_WAIT.subscribe()
 }
 
-/// Sets the file for the reports of this thread.
+/// Sets the store file that this thread uses, for the reports of its waits.
 pub(super) fn set_file(path: &Path) {
     FILE.with_borrow_mut(|file| {
         if file.as_deref() != Some(path) {
@@ -37,7 +38,8 @@ pub(super) fn set_file(path: &Path) {
     });
 }
 
-/// Waits for another process's lock; returns false after [`BUSY`]. `tries` counts the calls of this wait.
+/// Waits a short time for the lock of another process. Returns false if the wait took [`BUSY`] in total. `tries` is
+/// the number of earlier calls for the same wait.
 pub(super) fn wait_for_lock(tries: i32) -> bool {
     std::thread::sleep(TRY);
     let tries = u128::from(tries.unsigned_abs());

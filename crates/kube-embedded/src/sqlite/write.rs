@@ -1,5 +1,5 @@
-//! Writes to the store. One thread executes all writes: it takes all waiting writes into one transaction, and
-//! syncs the disk once per transaction.
+//! Writes to the store. One thread makes all writes of this process: it puts all waiting writes into one transaction,
+//! because each transaction syncs the disk.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -13,25 +13,25 @@ use super::{
     Event, Inner, Key, News, Revision, Row, Store, StoreError, compact, open, read, waiting,
 };
 
-/// The precondition of a write.
+/// The precondition of a write: the expected state of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// The object does not exist.
     Absent,
-    /// The newest revision of the object is this one.
+    /// The newest revision of the object is this revision.
     Revision(Revision),
 }
 
-/// A change of one object that is to be stored.
+/// A change of one object to store.
 #[derive(Debug)]
 pub enum Write {
-    /// The creation or the update of an object.
+    /// Creates or replaces an object.
     Put(Put),
-    /// The deletion of an object.
+    /// Deletes an object.
     Remove(Remove),
 }
 
-/// The creation or the update of an object.
+/// A write that creates or replaces an object.
 #[derive(Debug)]
 pub struct Put {
     /// The key of the object.
@@ -40,21 +40,21 @@ pub struct Put {
     pub expect: Expect,
     /// The object's uid.
     pub uid: String,
-    /// Whether the object has a deletionTimestamp.
+    /// Whether the object has a deletionTimestamp, so that it is being deleted.
     pub deleting: bool,
-    /// `metadata` as JSON, without the resourceVersion.
+    /// The object's `metadata` as JSON, without the resourceVersion.
     pub meta: Vec<u8>,
-    /// Everything except apiVersion, kind and metadata, as a JSON object.
+    /// All fields of the object except apiVersion, kind and metadata, as JSON.
     pub rest: Vec<u8>,
-    /// The owner uids that are new in the ownerReferences.
+    /// The uids that this write adds to the ownerReferences.
     pub owners_gained: Vec<String>,
-    /// The owner uids that are no longer in the ownerReferences.
+    /// The uids that this write removes from the ownerReferences.
     pub owners_lost: Vec<String>,
-    /// The follow-up work that this write causes.
+    /// The follow-up work to store with this write.
     pub follow_ups: Vec<FollowUp>,
 }
 
-/// The deletion of an object.
+/// A write that deletes an object.
 #[derive(Debug)]
 pub struct Remove {
     /// The key of the object.
@@ -63,36 +63,36 @@ pub struct Remove {
     pub expect: Revision,
     /// The object's uid.
     pub uid: String,
-    /// The last metadata of the object, which watches report.
+    /// The last metadata of the object, for the deletion event of watches.
     pub meta: Vec<u8>,
-    /// The last state of the object without its metadata, which watches report.
+    /// The last state of the object without its metadata, for the deletion event of watches.
     pub rest: Vec<u8>,
-    /// The uids in its ownerReferences.
+    /// The uids in the object's ownerReferences.
     pub owners: Vec<String>,
 }
 
-/// The state of an object in another source, such as a file. The store copies it.
+/// An object of an origin, such as a file, whose state is copied to the store.
 #[derive(Debug)]
 pub struct Fill {
     /// The key of the object.
     pub key: Key,
     /// The object's uid.
     pub uid: String,
-    /// The metadata of the object (without the resourceVersion) and the rest of the object; None if the
-    /// object does not exist in the source.
+    /// The object's metadata (without the resourceVersion) and the rest of the object; None if the object does not
+    /// exist in the origin.
     pub state: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Work that must be done after a write, such as the deletion of dependents. It is stored with the write, so
-/// that it survives a crash.
+/// Work that must be done after a write, such as deleting the dependents of a deleted owner. It is stored in the
+/// transaction of the write, so that a crash does not lose it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FollowUp {
     /// The kind of the work.
     pub what: Follow,
-    /// The uid, the key or the name of the object that the work is for.
+    /// The object that the work is about: its uid, its key or its name.
     pub subject: String,
-    /// The revision of the last write that requested this work; the store sets it. If a write requests the
-    /// work again while it is being done, it is not marked as done.
+    /// The revision of the last write that requested this work; set by the store. If a newer write requests the same
+    /// work while it is being done, the work is kept and done again.
     pub since: Revision,
 }
 
@@ -105,9 +105,10 @@ pub enum Follow {
     Foreground,
     /// Remove the owner from its dependents, then delete the owner. The subject is the owner's key.
     Orphan,
-    /// Delete all objects in a namespace, then the namespace.
+    /// Delete all objects in a namespace, then the namespace. The subject is the name of the namespace.
     Namespace,
-    /// Delete all objects of a CustomResourceDefinition, then the definition.
+    /// Delete all objects of a CustomResourceDefinition, then the definition. The subject is the name of the
+    /// definition.
     Definition,
 }
 
@@ -160,13 +161,12 @@ impl Job {
 
 /// The largest number of writes in one transaction.
 const BATCH: usize = 128;
-/// The size in bytes at which a transaction takes no more writes, because a batch must fit into memory and
-/// into the write-ahead log.
+/// The size in bytes above which a transaction takes no more writes, because it must fit into memory and into the
+/// write-ahead log.
 const BATCH_BYTES: usize = 4 << 20;
-/// The size of the write-ahead log in bytes above which it is checkpointed even if the writer has to wait for
-/// readers.
+/// The size of the write-ahead log in bytes above which the writer waits for readers to checkpoint it.
 const WAL_LIMIT: u64 = 16 << 20;
-/// The longest time for which a checkpoint waits for readers.
+/// The longest time that the writer waits for readers to checkpoint the write-ahead log.
 const WAL_WAIT: Duration = Duration::from_secs(1);
 /// The time without writes after which compaction begins.
 const IDLE: Duration = Duration::from_millis(200);
@@ -174,14 +174,13 @@ const IDLE: Duration = Duration::from_millis(200);
 const STEP: Duration = Duration::from_millis(5);
 
 impl Store {
-    /// Stores one change if its precondition is true, and returns its revision. When the function returns,
-    /// the change is on disk.
+    /// Stores one change if its precondition is true, and returns the change's revision. The change is then on disk.
     pub async fn write(&self, write: Write) -> Result<Revision, StoreError> {
         self.ask(|reply| Job::Write(write, reply)).await
     }
 
-    /// Copies the states of objects from another source in one transaction. Returns how many of them differed
-    /// from the stored states.
+    /// Copies the states of objects from an origin to the store, in one transaction. Returns how many of the stored
+    /// objects changed.
     pub async fn fill(&self, fills: Vec<Fill>) -> Result<usize, StoreError> {
         self.ask(|reply| Job::Fill(fills, reply)).await
     }
@@ -191,12 +190,12 @@ impl Store {
         self.ask(|reply| Job::Done(work, reply)).await
     }
 
-    /// Stores the mark of an installation, a number that [`Store::installed`] returns.
+    /// Records which objects are installed. `mark` is their digest, which [`Store::installed`] returns.
     pub async fn set_installed(&self, mark: u64) -> Result<(), StoreError> {
         self.ask(|reply| Job::Installed(mark, reply)).await
     }
 
-    /// Removes the whole history. Watches of older revisions must start again with a list.
+    /// Removes the whole history. A watch that starts at an older revision then fails, so its client must list again.
     pub async fn compact(&self) -> Result<Revision, StoreError> {
         self.ask(Job::Compact).await
     }
@@ -211,7 +210,7 @@ impl Store {
     }
 }
 
-/// Executes the writes of this process until the store is dropped.
+/// Makes the writes of this process, until the store is dropped.
 pub(super) fn run(
     store: Weak<Inner>,
     mut connection: Connection,
@@ -231,7 +230,7 @@ pub(super) fn run(
             wait = match compact::tidy(&mut connection, &inner.bounds, false) {
                 Ok(true) => STEP,
                 Ok(false) => {
-                    // The file becomes smaller only when the write-ahead log is checkpointed.
+                    // The write-ahead log is checkpointed, because only this makes the store file smaller.
                     fold_wal(&mut connection, STEP).ok();
                     Duration::from_secs(3600)
                 }
@@ -262,8 +261,8 @@ pub(super) fn run(
 
 /// Checkpoints the write-ahead log if it is larger than `limit` bytes. Returns the limit for the next call.
 ///
-/// SQLite does this itself at 4 MiB, but only at a moment without readers; with many short readers, there may
-/// never be such a moment.
+/// SQLite checkpoints the log itself at 4 MiB, but only when no reader is active. With many short readers, there may
+/// be no such moment.
 fn bound_wal(connection: &mut Connection, path: &Path, limit: u64) -> u64 {
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
@@ -273,14 +272,14 @@ fn bound_wal(connection: &mut Connection, path: &Path, limit: u64) -> u64 {
     }
     match fold_wal(connection, WAL_WAIT) {
         Ok(true) => WAL_LIMIT,
-        // A reader takes longer than the readers of this program do. The next checkpoint is tried when the
-        // log has grown further, not at every write.
+        // A reader is slower than the readers of this crate are. To avoid a wait at every write, the next checkpoint
+        // is tried when the log has grown more.
         _ => size + WAL_LIMIT,
     }
 }
 
-/// Checkpoints the write-ahead log into the file and truncates it. Returns false if readers prevented the
-/// checkpoint.
+/// Moves the changes in the write-ahead log to the store file and truncates the log. Returns false if readers
+/// prevented this.
 fn fold_wal(connection: &mut Connection, patience: Duration) -> rusqlite::Result<bool> {
     connection.busy_timeout(patience)?;
     let busy: rusqlite::Result<bool> =
@@ -289,10 +288,10 @@ fn fold_wal(connection: &mut Connection, patience: Duration) -> rusqlite::Result
     Ok(!busy?)
 }
 
-/// Answers one request, after its batch is committed or has failed.
+/// Sends the answer for one request, after its transaction was committed or has failed.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// Writes a batch of jobs in one transaction, and answers their requests.
+/// Makes a batch of jobs in one transaction, and answers their requests.
 fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>, seen: &mut Revision) {
     let mut answers: Vec<Answer> = Vec::new();
     let mut compactions = Vec::new();
@@ -327,7 +326,7 @@ fn write_all(
     answers: &mut Vec<Answer>,
     compactions: &mut Vec<Reply<Revision>>,
 ) -> rusqlite::Result<News> {
-    // The answers are collected and sent later, so that a failure of the batch reaches all requests.
+    // The answers are sent after the transaction, so that its failure reaches all requests.
     let mut writes = Vec::new();
     let mut fills = Vec::new();
     let mut finished = Vec::new();
@@ -392,7 +391,7 @@ fn write_all(
     Ok(written)
 }
 
-/// An open transaction, with the changes and sizes that it has recorded so far.
+/// An open transaction, with the changes and the sizes that it will publish.
 struct Batch<'a> {
     connection: &'a Connection,
     news: News,
@@ -401,8 +400,8 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Starts a batch. Its list of changes begins with the changes of other processes: they have older
-    /// revisions, and a reader of the new head relies on all earlier changes being recorded.
+    /// Begins a transaction. Its changes begin with those of other processes: they have older revisions, and when
+    /// readers see a revision, all changes up to it must be known.
     fn begin(connection: &'a Connection, seen: Revision) -> rusqlite::Result<Self> {
         Ok(Batch {
             news: open::news_within(connection, seen)?,
@@ -412,7 +411,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Stores one write. Checks the precondition first, so that a refused write changes nothing.
+    /// Makes one write. The precondition is checked first, so that a refused write changes nothing.
     fn store(&mut self, write: Write) -> rusqlite::Result<Result<Revision, StoreError>> {
         match write {
             Write::Put(put) => self.put(put),
@@ -445,7 +444,7 @@ impl<'a> Batch<'a> {
         }
         for owner in &put.owners_gained {
             if !self.exists("SELECT 1 FROM alive WHERE uid = ?1", owner)? {
-                // The owner no longer exists, so the collector must delete this object.
+                // The new owner does not exist, so the collector must delete this object.
                 self.remember(Follow::Dependents, owner)?;
             }
             self.connection
@@ -489,7 +488,7 @@ impl<'a> Batch<'a> {
         Ok(Ok(revision))
     }
 
-    /// Stores the state of an object from another source. Returns whether it differs from the stored state.
+    /// Copies the state of an object from an origin. Returns whether the stored object changed.
     fn fill(&mut self, fill: Fill) -> rusqlite::Result<bool> {
         let Fill { key, uid, state } = fill;
         let there = read::newest_row(self.connection, &key)?;
@@ -518,8 +517,8 @@ impl<'a> Batch<'a> {
         Ok(true)
     }
 
-    /// Checks the precondition of a write. Returns the revision and the size of the row that the write
-    /// replaces, or the conflict.
+    /// Checks the precondition of a write. Returns the revision and the size of the object's current row, or the
+    /// conflict.
     fn current(
         &self,
         key: &Key,
@@ -550,8 +549,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Checks that the namespace of a key exists and is not being deleted. The check is in the transaction of
-    /// the write, so that no object is created in such a namespace.
+    /// Checks that the namespace of a key exists and is not being deleted. This happens in the transaction of the
+    /// write, so that the namespace cannot change in between.
     fn namespace_takes(&self, key: &Key) -> rusqlite::Result<Result<(), StoreError>> {
         if key.namespace.is_empty() {
             return Ok(Ok(()));

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// Formats the time since a timestamp as an age.
+/// Formats the time from a timestamp until `now` as an age, such as `5m`.
 pub(super) fn since(stamp: &Value, now: &str) -> String {
     let Some(stamp) = stamp.as_str().filter(|stamp| !stamp.is_empty()) else {
         return "<unknown>".to_owned();
@@ -33,7 +33,7 @@ pub fn human_duration(seconds: i64) -> String {
         small => format!("{large}{a}{small}{b}"),
     };
     match seconds {
-        // One second in the future is accepted, because the clocks of two machines can differ.
+        // One second in the future counts as 0, because the clocks of two machines may differ.
         i64::MIN..=-2 => "<invalid>".to_owned(),
         -1 => "0s".to_owned(),
         _ if seconds < 2 * MINUTE => format!("{seconds}s"),

@@ -1,5 +1,5 @@
-//! The table columns and cells of those built-in kinds that a data plane uses. Other kinds have a name and an
-//! age.
+//! The table columns and cells of the often used built-in kinds. All other kinds have only a name and a creation
+//! time.
 
 use serde_json::Value;
 
@@ -15,8 +15,8 @@ use super::words::{
 };
 use super::{Column, age, pod};
 
-/// Returns the columns of a kind, as kube-apiserver names them, in one line of text. `+` marks a column for
-/// `-o wide`; a type that is not text follows after a colon.
+/// Returns the columns of a kind in one line of text, with the names of kube-apiserver. `+` marks a column for `-o
+/// wide`. After a colon follows the type of the column, if it is not text.
 fn line(kind: &str) -> &'static str {
     match kind {
         "Pod" => {
@@ -97,7 +97,7 @@ pub(super) fn columns(subject: &Subject) -> Vec<Column> {
     line(&subject.kind).split(", ").map(read).collect()
 }
 
-/// Returns the conditions of a table row; null for most kinds.
+/// Returns the conditions of an object's table row; null for all kinds except Pod.
 pub(super) fn row_conditions(subject: &Subject, object: &Value) -> Value {
     match (subject.group.as_str(), subject.kind.as_str()) {
         ("", "Pod") => pod::conditions(object),

@@ -3,9 +3,9 @@
 use kube_values::selector::{Requirement, Selector, Wanted};
 use serde_json::{Map, Value};
 
-/// The text for a missing value.
+/// The cell text for a missing value.
 pub(super) const NONE: &str = "<none>";
-/// The text for a field that is not set.
+/// The cell text for a field that is not set.
 pub(super) const UNSET: &str = "<unset>";
 
 /// Returns the value at a JSON pointer; null if it does not exist.
@@ -36,7 +36,7 @@ pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     at(object, pointer).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the size of the list or map at a JSON pointer; 0 if it does not exist.
+/// Returns the number of entries in the list or map at a JSON pointer; 0 if it does not exist.
 pub(super) fn count(object: &Value, pointer: &str) -> usize {
     match at(object, pointer) {
         Value::Array(items) => items.len(),
@@ -45,7 +45,7 @@ pub(super) fn count(object: &Value, pointer: &str) -> usize {
     }
 }
 
-/// Formats a value as text: strings without quotes, lists and maps as JSON.
+/// Formats a value as the text of a cell: strings without quotes, lists and maps as JSON.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
@@ -54,13 +54,13 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// Returns the texts at a JSON pointer in each list item, joined by commas.
+/// Returns the texts that the list items have at a JSON pointer, joined by commas.
 pub(super) fn joined(list: &[Value], pointer: &str) -> String {
     let names: Vec<&str> = list.iter().map(|item| text(item, pointer)).collect();
     names.join(",")
 }
 
-/// Joins the first `most` items of a list, and appends the number of remaining items.
+/// Joins the first `most` items of a list. If there are more, appends their number.
 pub(super) fn shortened(list: &[String], most: usize, separator: &str) -> String {
     let some: Vec<&str> = list.iter().take(most).map(String::as_str).collect();
     let some = some.join(separator);
@@ -84,7 +84,7 @@ fn pairs(labels: &Map<String, Value>) -> impl Iterator<Item = String> + '_ {
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
 }
 
-/// Formats a LabelSelector object in the text syntax of kubectl; empty if it has no requirements.
+/// Formats a LabelSelector object in the syntax of kubectl; empty if it has no requirements.
 pub(super) fn selector(value: &Value) -> String {
     let selector = Selector::from_object(value);
     let is_unknown = |one: &Requirement| one.wanted == Wanted::Unknown;
@@ -94,7 +94,7 @@ pub(super) fn selector(value: &Value) -> String {
     }
 }
 
-/// Formats a LabelSelector object in the text syntax of kubectl; [`NONE`] if it has no requirements.
+/// Formats a LabelSelector object in the syntax of kubectl; [`NONE`] if it has no requirements.
 pub(super) fn selector_or_none(value: &Value) -> String {
     match selector(value) {
         empty if empty.is_empty() => NONE.to_owned(),
@@ -102,7 +102,7 @@ pub(super) fn selector_or_none(value: &Value) -> String {
     }
 }
 
-/// Returns whether the status condition of this type is True.
+/// Returns whether the object has a status condition of the type `kind` that is True.
 pub(super) fn is_true(object: &Value, kind: &str) -> bool {
     items(object, "/status/conditions")
         .iter()

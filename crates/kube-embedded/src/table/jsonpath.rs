@@ -1,7 +1,8 @@
-//! Evaluates the JSONPath expressions of printer columns, limited to paths that select one value.
+//! Evaluates the JSONPath expressions of printer columns. A column needs one value, so only the first selected value
+//! is found.
 //!
-//! A path consists of names (`.spec.a`, `.a\.b`, `['a.b']`), indexes (`[0]`, `[-1]`), wildcards (`[*]`, `.*`)
-//! and comparisons (`[?(@.type=="Ready")]`). Ranges, unions and recursive descent are not supported.
+//! A path consists of names (`.spec.a`, `.a\.b`, `['a.b']`), indexes (`[0]`, `[-1]`), wildcards (`[*]`, `.*`) and
+//! comparisons (`[?(@.type=="Ready")]`). Ranges, unions and recursive descent are not supported.
 
 use serde_json::Value;
 
@@ -27,7 +28,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// The comparison operators. Longer operators come first, so that `<=` is not parsed as `<`.
+/// The comparison operators. Longer operators come first, because otherwise `<=` would be parsed as `<`.
 const COMPARISONS: [(&str, Comparison); 6] = [
     ("==", Comparison::Equal),
     ("!=", Comparison::NotEqual),
@@ -45,7 +46,7 @@ impl Path {
         steps(text).map(Path)
     }
 
-    /// Returns the first value that the path selects.
+    /// Returns the first value in an object that the path selects; None if it selects none.
     pub fn first<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         find(&self.0, object)
     }
@@ -74,7 +75,7 @@ fn steps(text: &str) -> Option<Vec<Step>> {
     Some(found)
 }
 
-/// Parses a name up to the next unescaped `.` or `[`. Returns the name and the rest of the text.
+/// Parses a name up to the next `.` or `[` that is not escaped. Returns the name and the rest of the text.
 fn name(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut characters = text.char_indices();
@@ -88,7 +89,7 @@ fn name(text: &str) -> Option<(String, &str)> {
     Some((name, ""))
 }
 
-/// Returns the byte offset of the closing bracket. Skips quoted text and inner brackets.
+/// Returns the byte offset of the bracket that closes an expression. Skips quoted text and inner brackets.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut quote = None;

@@ -1,7 +1,7 @@
-//! Table answers: the columns that kubectl prints, and the cells of the objects.
+//! Table answers: the columns that kubectl prints, and the cells of objects.
 //!
-//! A CustomResourceDefinition declares its own columns; the module `builtin` has the columns of built-in
-//! kinds. Built-in columns have no descriptions.
+//! A CustomResourceDefinition declares its own columns. The columns of built-in kinds are in the module `builtin`,
+//! without descriptions.
 
 mod age;
 mod builtin;
@@ -20,11 +20,11 @@ pub use age::human_duration;
 struct Column {
     name: &'static str,
     kind: &'static str,
-    /// The priority of the column; above 0, only `-o wide` shows the column.
+    /// The priority of the column. A column with a priority above 0 is shown only with `-o wide`.
     priority: u8,
 }
 
-/// Returns a Table with one row per object. `include` says what the rows contain of their objects.
+/// Returns a Table with one row per object. `include` says which part of its object a row contains.
 pub(super) fn of(resource: &Resource, objects: &[Value], include: &str, now: &str) -> Value {
     let rows: Vec<Value> = objects
         .iter()
@@ -129,14 +129,14 @@ fn custom_cells(custom: &Custom, object: &Value, now: &str) -> Vec<Value> {
     cells
 }
 
-/// Converts a value to the type of its column; null if the value has another type.
+/// Converts a value to a cell of a column with the type `kind`; null if the value has another type.
 fn custom_cell(kind: &str, value: Value, now: &str) -> Value {
     match (kind, value) {
         ("string", value) => cells::shown(&value).into(),
         ("boolean", Value::Bool(value)) => value.into(),
         ("integer", Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => whole.into(),
-            // A fraction is truncated, as in kube-apiserver.
+            // A number with a fraction is truncated, as in kube-apiserver.
             (None, Some(number)) => (number as i64).into(),
             (None, None) => Value::Null,
         },

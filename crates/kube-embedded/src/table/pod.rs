@@ -1,4 +1,4 @@
-//! The table row of a Pod, with the state of its containers as one word.
+//! The table row of a Pod. Its status word summarizes the states of the containers.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(super) fn cells(pod: &Value, now: &str) -> Vec<Value> {
     ]
 }
 
-/// Returns the row condition of a finished pod, with which clients can hide the row; null for other pods.
+/// Returns the condition of a finished pod's table row, so that clients can hide the row; null for other pods.
 pub(super) fn conditions(pod: &Value) -> Value {
     let message = match text(pod, "/status/phase") {
         "Succeeded" => "The pod has completed successfully.",
@@ -55,7 +55,7 @@ fn gates(pod: &Value) -> String {
     format!("{open}/{}", gates.len())
 }
 
-/// The number of containers and restarts of a pod, and its status word.
+/// The number of containers and restarts of a pod, and the word for its status.
 #[derive(Default)]
 struct Summary {
     word: String,
@@ -98,7 +98,8 @@ impl Summary {
         summary
     }
 
-    /// Counts the init containers up to the running one. Returns whether an init container is still running.
+    /// Counts the restarts of the init containers, up to the first that has not finished. Returns whether there is
+    /// one.
     fn count_init(&mut self, pod: &Value) -> bool {
         let declared = items(pod, "/spec/initContainers");
         for (position, status) in items(pod, "/status/initContainerStatuses")
@@ -134,8 +135,7 @@ impl Summary {
     fn count_main(&mut self, pod: &Value) {
         self.restarts = 0;
         self.last_restart = None;
-        // After the init containers have finished, only the restarts of sidecars and main containers are
-        // counted.
+        // The init containers have finished, so only the restarts of sidecars and main containers are counted.
         let declared = items(pod, "/spec/initContainers");
         for status in items(pod, "/status/initContainerStatuses") {
             let sidecar = declared.iter().any(|container| {
@@ -163,7 +163,7 @@ impl Summary {
                 self.ready += 1;
             }
         }
-        // A completed container does not determine the status word while other containers run.
+        // A completed container does not determine the status word, because other containers are still running.
         if self.word == "Completed" {
             if running && is_true(pod, "Ready") {
                 self.word = "Running".to_owned();

@@ -182,8 +182,8 @@ fn shortened_or_unset(list: &[String]) -> String {
     }
 }
 
-/// Returns the table cells of an Event. The two API groups of Events have different names for the same
-/// fields.
+/// Returns the table cells of an Event. A field may have two names, because the two API groups of Events name it
+/// differently.
 pub(super) fn event(event: &Value, now: &str) -> Vec<Value> {
     let either = |old: &str, new: &str| match at(event, old) {
         Value::Null => at(event, new).clone(),
@@ -307,7 +307,7 @@ pub(super) fn metrics(scaler: &Value) -> String {
             metric_word(metric, current.get(position).unwrap_or(&Value::Null))
         })
         .collect();
-    // autoscaling/v1 has only one metric, which is in its own field.
+    // autoscaling/v1 has only the CPU metric, in its own field.
     if let Some(wanted) = at(scaler, "/spec/targetCPUUtilizationPercentage").as_i64() {
         let now = at(scaler, "/status/currentCPUUtilizationPercentage")
             .as_i64()

@@ -1,4 +1,4 @@
-//! Evaluates the admission policies in the store.
+//! Evaluates the admission policies in the store for write requests.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::status::{Failure, Subject};
 use crate::{Shared, User, encode};
 
 impl Shared {
-    /// Evaluates the admission policies in the store for one write request. Returns the warnings; fails if a
-    /// policy denies the write.
+    /// Evaluates the admission policies for one write request. Returns their warnings; fails if a policy denies the
+    /// write.
     #[allow(clippy::too_many_arguments)]
     pub(crate) async fn admit(
         &self,
@@ -63,8 +63,8 @@ impl Shared {
     }
 }
 
-/// Refuses a changed policy whose expressions cannot be parsed. Returns warnings about rules of a policy or a
-/// definition that this API does not enforce.
+/// Fails if a client writes a policy whose expressions cannot be parsed. Returns a warning for each rule of a policy
+/// or a definition that is not enforced.
 pub(super) async fn readable(
     resource: &Resource,
     object: &Value,

@@ -9,7 +9,7 @@ use crate::route::FieldValidation;
 use crate::service::Call;
 use crate::status::Failure;
 
-/// Parses the body of a POST or PUT request. Also returns warnings about duplicate fields in the body.
+/// Parses the body of a POST or PUT request. Also returns a warning for each field that occurs twice in the body.
 pub(super) fn decode(resource: &Resource, call: &Call) -> Result<(Value, Vec<String>), Failure> {
     let unrecognized = |cause: &dyn std::fmt::Display| {
         Failure::bad_request(format!(
@@ -31,7 +31,7 @@ pub(super) fn decode(resource: &Resource, call: &Call) -> Result<(Value, Vec<Str
         }
     };
     let value = match value {
-        // Like Go, this API decodes null as an object without fields.
+        // The body null becomes an object without fields, as in Go.
         Value::Null if resource.custom.is_none() => Value::Object(Map::new()),
         object @ Value::Object(_) => object,
         _ => return Err(unrecognized(&"the body is not an object")),
@@ -60,7 +60,7 @@ pub(super) fn decode(resource: &Resource, call: &Call) -> Result<(Value, Vec<Str
 pub(super) fn decode_yaml(body: &[u8]) -> Result<Value, Failure> {
     let text = std::str::from_utf8(body)
         .map_err(|_| Failure::bad_request("error decoding YAML: the body is not UTF-8"))?;
-    // Most clients send JSON, so the faster JSON parser is tried first.
+    // The JSON parser is tried first, because it is faster and most clients send JSON.
     if let Ok(value) = serde_json::from_str(text) {
         return as_object(value);
     }

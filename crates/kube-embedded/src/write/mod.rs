@@ -1,5 +1,5 @@
-//! Handles write requests: reads the object, computes its new state, stores it by compare-and-swap, and
-//! retries after a conflict.
+//! Answers write requests: reads the object, computes its new state, and stores it by compare-and-swap, again after a
+//! conflict.
 
 mod admit;
 mod body;
@@ -19,7 +19,7 @@ use admit::readable;
 use body::decode;
 pub(super) use patch::{patch_failure, unreadable};
 
-/// The largest number of attempts for a change without a precondition of the client.
+/// The largest number of attempts to store a change for which the client sends no precondition.
 const ATTEMPTS: usize = 50;
 
 enum Outcome {
@@ -57,7 +57,7 @@ impl Shared {
             }
             let stored = self.create_object(resource, object, call, false).await;
             match stored {
-                // If an object with the generated name exists, the loop generates another name.
+                // The API generated this name, and an object already has it. So the loop generates another name.
                 Err(failure)
                     if given.is_empty() && failure.reason == "AlreadyExists" && attempt < 7 => {}
                 stored => {
@@ -107,7 +107,7 @@ impl Shared {
         Ok((object, warnings))
     }
 
-    /// Makes the checks of the store for a dry run, but does not store the object.
+    /// For a dry run, makes the checks that the store makes for a creation, without storing the object.
     async fn check_free(
         &self,
         resource: &Resource,
@@ -208,7 +208,7 @@ impl Shared {
                 message: "Invalid value: 0: must be specified for an update".into(),
                 field: "metadata.resourceVersion".into(),
             };
-            // Here, kube-apiserver puts the plural name of the resource in the place of the kind.
+            // In this message, kube-apiserver shows the plural name of the resource in place of the kind.
             let subject = Subject {
                 kind: resource.subject.plural.clone(),
                 ..resource.subject.clone()
@@ -233,7 +233,7 @@ impl Shared {
         self.change(resource, call, unconditional, change).await
     }
 
-    /// Returns the object that the request names. Fails with 404 if the object does not exist.
+    /// Returns the object in the request path. Fails with 404 if the object does not exist.
     pub(super) async fn existing(
         &self,
         resource: &Resource,
@@ -258,8 +258,8 @@ impl Shared {
         self.answer_object(resource, call, 200, object, warnings)
     }
 
-    /// Computes a change from the newest state of an object, and stores it. With `retry`, computes the change
-    /// again after a conflict.
+    /// Computes a change from the newest state of an object, and stores it. After a conflict, does this again if
+    /// `retry` is true.
     pub(super) async fn changed(
         &self,
         resource: &Resource,
@@ -333,7 +333,7 @@ impl Shared {
         Ok(Outcome::Stored(object))
     }
 
-    /// Stores the new state of an object. Fails with a conflict if the stored object is no longer `old`.
+    /// Stores the new state of an object. Fails with a conflict if the stored state is no longer `old`.
     pub(super) async fn put(
         &self,
         resource: &Resource,
@@ -373,7 +373,7 @@ impl Shared {
         written.map_err(NotStored::from)
     }
 
-    /// Removes an object. The collector deletes its dependents later.
+    /// Removes an object from the store. The collector deletes its dependents later.
     pub(super) async fn remove(
         &self,
         resource: &Resource,
@@ -397,7 +397,7 @@ impl Shared {
         written.map_err(NotStored::from)
     }
 
-    /// Answers with one object in the format that the client accepts.
+    /// Creates the answer that contains one object, in the format that the client accepts.
     pub(super) fn answer_object(
         &self,
         resource: &Resource,
@@ -443,7 +443,7 @@ pub(super) fn owners(object: &Value) -> Vec<String> {
     found
 }
 
-/// Returns whether the object has no finalizers, so that it can be removed.
+/// Returns whether an object can be removed, because it has no finalizers.
 pub(super) fn nothing_holds(resource: &Resource, object: &Value) -> bool {
     let none = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
     let namespace = resource.subject.group.is_empty() && resource.subject.plural == "namespaces";
@@ -459,8 +459,8 @@ fn part(call: &Call) -> Result<Part, Failure> {
     }
 }
 
-/// Creates the failure for a write to an object that another object of the same name has replaced, with the
-/// message of kube-apiserver's storage.
+/// Creates the failure for a write to an object that was deleted and created again with the same name, so that its
+/// uid differs. The message is that of kube-apiserver's storage.
 fn other_uid(resource: &Resource, old: &Value, uid: &str) -> Failure {
     let (namespace, name) = (meta(old, "namespace"), meta(old, "name"));
     let place: Vec<&str> = [resource.storage.trim_start_matches('/'), namespace, name]
@@ -478,7 +478,7 @@ fn other_uid(resource: &Resource, old: &Value, uid: &str) -> Failure {
     )
 }
 
-/// Returns whether a client may replace objects of a resource without sending a resourceVersion.
+/// Returns whether a client may replace objects of a resource without a resourceVersion as precondition.
 fn updates_unconditionally(resource: &Resource) -> bool {
     resource.custom.is_none()
         && !matches!(
@@ -521,7 +521,7 @@ fn generated(prefix: &str) -> String {
     format!("{kept}{suffix}")
 }
 
-/// Creates follow-up work. `subject` is the uid, the key or the name of the object that the work is for.
+/// Creates follow-up work. `subject` is the object that the work is about: its uid, its key or its name.
 pub(super) fn work(what: Follow, subject: &str) -> FollowUp {
     FollowUp {
         what,

@@ -17,7 +17,7 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
 impl Shared {
-    /// Answers a PATCH request of any type.
+    /// Answers a PATCH request with any type of patch.
     pub(crate) async fn patch(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let builtin = [JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY];
         let custom = [JSON_PATCH, MERGE_PATCH, APPLY];
@@ -68,7 +68,7 @@ impl Shared {
             {
                 return Err(Failure::stale(&resource.subject, &name));
             }
-            // If the result is not a valid object, the error is about the patch.
+            // If the patched object is invalid, the error is about the patch, because the stored object was valid.
             object::readable(resource, &new).map_err(|why| match why {
                 Unreadable::Mismatch(failure) if failure.code == 422 => failure,
                 why => unreadable(&new, &why.why()),
@@ -85,7 +85,7 @@ impl Shared {
         self.change(resource, call, true, change).await
     }
 
-    /// Answers a PATCH request with server-side apply.
+    /// Answers a PATCH request that is a server-side apply.
     async fn apply(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let Some(manager) = &call.options.field_manager else {
             let cause = Cause {
@@ -119,8 +119,8 @@ impl Shared {
                 metadata.remove("resourceVersion");
                 object::identify(resource, &call.target, &mut merged)?;
                 match self.create_object(resource, merged, call, true).await {
-                    // Another client has created the object in the meantime, so the loop applies the
-                    // configuration to that object.
+                    // Another client has created the object since it was read, so the loop applies the configuration
+                    // to this object.
                     Err(failure) if failure.reason == "AlreadyExists" => continue,
                     created => {
                         let (object, warnings) = created?;
@@ -207,7 +207,7 @@ pub(crate) fn unreadable(patched: &Value, why: &str) -> Failure {
     Failure::invalid(&nothing, "", vec![cause])
 }
 
-/// Restores apiVersion and kind, which are not fields of the type that a strategic merge patch changes.
+/// Restores the apiVersion and kind of the object, because a strategic merge patch must not change them.
 fn of_its_kind(mut merged: Value, old: &Value) -> Value {
     for field in ["apiVersion", "kind"] {
         if merged[field].is_string() {
