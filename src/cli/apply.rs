@@ -1,7 +1,7 @@
 //! `bowline apply`: writes the objects of files to the target by server-side apply.
 //!
-//! It tries every object, reports each failure with file and line, and deletes nothing. On a repository it
-//! edits files and makes no commit.
+//! It tries every object, and reports each failure with file and line. It deletes nothing. In a repository, it edits
+//! files and makes no commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -27,7 +27,7 @@ use crate::api::ReleasePin;
 use crate::controllers::beside::Beside;
 use crate::engine::world::Key;
 
-/// How long bowline waits until the server serves a newly created kind.
+/// How long bowline waits until the server accepts objects of a newly created kind.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
 /// The arguments of `apply`.
@@ -56,19 +56,19 @@ pub struct Arguments {
     server_side: bool,
 }
 
-/// What the apply did to an object.
+/// The effect of applying an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The object did not exist and was created.
     Created,
     /// The object existed and was changed.
     Configured,
-    /// The object already had the wanted content.
+    /// The object already had the content of the file.
     Unchanged,
 }
 
 impl Change {
-    /// Returns the word that kubectl prints for this result.
+    /// Returns the word that kubectl prints for this effect.
     pub fn word(self) -> &'static str {
         match self {
             Change::Created => "created",
@@ -78,7 +78,7 @@ impl Change {
     }
 }
 
-/// Runs the verb, prints a line for each object, and returns the exit code of the program.
+/// Applies the objects, prints a line for each of them, and returns the exit code of bowline.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -96,7 +96,7 @@ pub async fn run(
     let mut report = Report::new(out, arguments.output, arguments.dry_run);
     let parameters = PatchParams {
         dry_run: arguments.dry_run,
-        // In a repository, git is the only field manager, so there are no conflicts to respect.
+        // In a repository, git is the only field manager. So there are no conflicts, and the write is forced.
         force: arguments.force_conflicts || !connection.target.has_field_managers(),
         field_manager: Some(arguments.field_manager.clone()),
         field_validation: Some(ValidationDirective::Strict),
@@ -175,7 +175,8 @@ pub async fn run(
     })
 }
 
-/// Waits until the controllers of an embedded store have observed the changed ReleasePins.
+/// Waits until the controllers of an embedded store have observed the changed ReleasePins. Does nothing for other
+/// targets.
 async fn observed(
     connection: &Connection,
     options: &Options,
@@ -207,7 +208,8 @@ async fn observed(
     Ok(())
 }
 
-/// Returns an error in read-only mode. Verbs that write call this before they read.
+/// Returns an error in read-only mode. Verbs that write call this first, so that they fail before they send a
+/// request.
 pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     match &connection.readonly {
         None => Ok(()),
@@ -218,8 +220,8 @@ pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns an error if the target is a repository and bowline does not define the object's kind: bowline does
-/// not write such objects to a repository.
+/// Returns an error if the target is a repository and another program defines the object's kind, because bowline
+/// cannot write such an object to a repository.
 fn storable(connection: &Connection, place: &TargetObject) -> Result<(), Error> {
     match connection.target.stores(&place.kind.resource.group) {
         false => {
@@ -231,7 +233,7 @@ fn storable(connection: &Connection, place: &TargetObject) -> Result<(), Error> 
     }
 }
 
-/// Returns the kind, namespace and name of an object in a file.
+/// Finds the kind, namespace and name under which an object of a file is stored on the target.
 pub async fn place(
     kinds: &mut Kinds<'_>,
     connection: &Connection,
@@ -261,7 +263,7 @@ pub async fn place(
     ))
 }
 
-/// Applies an object, and returns what that did.
+/// Applies an object of a file to the target. Returns whether this created, changed or did not change the object.
 pub async fn put(
     place: &TargetObject,
     object: &Value,
@@ -269,8 +271,8 @@ pub async fn put(
 ) -> Result<Change, kube::Error> {
     let (name, patch) = (&place.name, Patch::Apply(object));
     if parameters.dry_run {
-        // In a dry run, the server returns the old resourceVersion even if the object would change. So the
-        // content is compared.
+        // In a dry run, the server returns the old resourceVersion even if the object would change. So the contents
+        // before and after are compared.
         let before = place.objects.get_opt(name).await?;
         let after = place.objects.patch(name, parameters, &patch).await?;
         return Ok(match before {
@@ -291,7 +293,8 @@ pub async fn put(
     })
 }
 
-/// Returns an object without the fields that may differ between two answers although the content is the same.
+/// Returns an object without the fields that differ between two answers of the server even if the content is the
+/// same.
 fn comparable(object: &DynamicObject) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or(Value::Null);
     if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
@@ -305,7 +308,7 @@ fn comparable(object: &DynamicObject) -> Value {
     value
 }
 
-/// Converts the error of an apply. A field conflict gets a hint.
+/// Converts the error of applying an object. If another field manager owns a field, adds a hint.
 pub fn explained(place: &TargetObject, error: kube::Error) -> Error {
     let is_managed = match &error {
         kube::Error::Api(status) => status.details.iter().any(|details| {
@@ -323,7 +326,7 @@ pub fn explained(place: &TargetObject, error: kube::Error) -> Error {
     }
 }
 
-/// Waits until the server serves a newly created kind.
+/// Waits until the server accepts objects of the newly created CRD `name`.
 pub async fn established(client: &Client, name: &str) -> Result<(), Error> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let ready = await_condition(api, name, conditions::is_crd_established());

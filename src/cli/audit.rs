@@ -1,7 +1,7 @@
 //! `bowline audit`: lists audit entries, prints one entry, verifies the chains, prints a timeline.
 //!
-//! These verbs write nothing. They read the entries as JSON values: an entry that cannot be parsed does not
-//! hide the others, and `verify` checks the stored values, not the values after parsing.
+//! These verbs write nothing. They read the entries as JSON values and not as typed objects. So an entry that cannot
+//! be parsed does not hide the others, and `verify` checks the values exactly as the server stores them.
 
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
@@ -117,7 +117,7 @@ pub async fn run(
     now: Timestamp,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    // Invalid times are reported before the first request.
+    // Parse the times before the first request, so that an invalid time is reported at once.
     let moment = |text: &Option<String>| text.as_deref().map(|text| moment(text, now)).transpose();
     match verb {
         Verb::List(arguments) => {
@@ -147,7 +147,7 @@ pub async fn run(
     }
 }
 
-/// Parses a time, a day in UTC, or a duration ago.
+/// Parses a time that a user typed: a timestamp, a day in UTC, or a duration ago.
 fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
     let day = || {
         let date: jiff::civil::Date = text.parse().ok()?;
@@ -309,8 +309,8 @@ async fn verify(
     commits::say_unread(connection, say);
     let mut verdict = verdict(connection, component).await?;
     if !verdict.is_valid() && connection.repository.is_none() {
-        // A change may be newer than its audit entry, so the first reading can miss an entry. A real problem
-        // is still there at the second reading.
+        // An audit entry is written after its change, so the first reading may miss an entry. A real problem is still
+        // there at the second reading.
         verdict = self::verdict(connection, component).await?;
     }
     if let Some(component) = component.filter(|_| verdict.chains.is_empty()) {
@@ -386,8 +386,8 @@ async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Ver
         Some(component) => ListParams::default().fields(&format!("spec.component={component}")),
         None => ListParams::default(),
     };
-    // The ReleasePins are read before the entries, because an entry is written after its change. The other
-    // order would find more changes without an entry.
+    // Read the ReleasePins before the entries, because an entry is written after its change. In the other order, more
+    // changes would seem to lack an entry.
     let pins = pages::all(&pins, params, PAGE).await?;
     let (entries, problems) = stored(connection, component, None).await?;
     let mut lives = live(&pins);
@@ -397,8 +397,8 @@ async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Ver
     Ok(verdict)
 }
 
-/// Reads the workloads that bowline has changed. If the server does not have a kind, or the user may not read
-/// it, there are none of that kind.
+/// Reads the workloads that bowline has changed. Leaves out kinds that the server does not have or that the user may
+/// not read.
 async fn workloads(connection: &Connection, named: Option<&str>) -> Result<Vec<Live>, Error> {
     let mut found = Vec::new();
     for kind in subjects::kinds().filter(|kind| kind.actions.is_some()) {

@@ -1,5 +1,4 @@
-//! The bundle: the objects that bowline installs on a cluster. They are the files of deploy/, compiled into
-//! the program.
+//! The bundle: the objects that bowline installs on a cluster. They are the files of deploy/, compiled into bowline.
 
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
@@ -11,10 +10,10 @@ use super::manifests::Manifest;
 use super::target_object::TargetObject;
 use crate::api::{self, labels};
 
-/// The field manager with which bowline installs objects.
+/// The field manager under which bowline installs the objects of the bundle.
 pub const MANAGER: &str = "bowline-install";
 
-/// The files of the bundle, dependencies first. The CustomResourceDefinitions come after the first file.
+/// The files of the bundle, dependencies first. The CRDs are not files; they come after the first file.
 const FILES: [(&str, &str); 5] = [
     (
         "namespace.yaml",
@@ -29,14 +28,14 @@ const FILES: [(&str, &str); 5] = [
     ),
 ];
 
-/// The file with the alert rules. The bundle puts it into a ConfigMap.
+/// The file with the alert rules. The bundle contains them in a ConfigMap.
 const RULES: &str = include_str!("../../deploy/rules.yaml");
 
 /// The JSON pointer to the controller's image in its Deployment.
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 
-/// Returns the objects of the bundle, dependencies first. `image` is the controller's image; None means the
-/// image of this version.
+/// Returns the objects of the bundle, dependencies first. `image` is the image of the controller; None takes the
+/// image of this version of bowline.
 pub fn objects(image: Option<&str>) -> Result<Vec<Value>, Error> {
     let broken = |why: String| Error::new(Exit::Failed, format!("the bundle: {why}"));
     let mut objects = Vec::new();
@@ -70,7 +69,7 @@ pub fn objects(image: Option<&str>) -> Result<Vec<Value>, Error> {
     Ok(objects)
 }
 
-/// Sets the controller's image if the object is its Deployment.
+/// Sets the image of the controller if `object` is the controller's Deployment.
 fn set_image(object: &mut Value, image: &str) {
     if object["kind"] == "Deployment"
         && let Some(found) = object.pointer_mut(IMAGE)
@@ -79,38 +78,38 @@ fn set_image(object: &mut Value, image: &str) {
     }
 }
 
-/// Returns the controller's image if the object is its Deployment.
+/// Returns the image of the controller if `object` is the controller's Deployment; otherwise None.
 pub fn image(object: &Value) -> Option<&str> {
     object.pointer(IMAGE).and_then(Value::as_str)
 }
 
-/// Returns the controller's image in its live Deployment.
+/// Returns the image of the controller in its Deployment on the cluster; None if it has none.
 fn installed_image(live: &Value) -> Option<&str> {
     let containers = live.pointer("/spec/template/spec/containers")?.as_array()?;
     let own = containers.iter().find(|it| it["name"] == "controller")?;
     own["image"].as_str().filter(|image| !image.is_empty())
 }
 
-/// An object of the bundle, with the live object of the same name.
+/// An object of the bundle, together with the live object of the same name.
 pub struct Piece {
-    /// The kind, namespace and name.
+    /// The kind, namespace and name of the object.
     pub place: TargetObject,
-    /// The object in the bundle.
+    /// The object as it is in the bundle.
     pub value: Value,
-    /// The live object of the same name; None if there is none.
+    /// The live object of the same name; None if the cluster has none.
     pub found: Option<Found>,
 }
 
-/// A live object with the name of an object in the bundle.
+/// A live object on the cluster with the name of an object in the bundle.
 pub struct Found {
-    /// The uid. A later object with the same name has another uid.
+    /// The uid of the live object, because a later object with the same name has another uid.
     pub uid: Option<String>,
-    /// Whether bowline installed the object.
+    /// Whether bowline installed the live object.
     pub ours: bool,
-    /// The field managers of the live object.
+    /// The names of the field managers that have written the live object.
     pub writers: Vec<String>,
     pub deleting: bool,
-    /// The live object; None for a CustomResourceDefinition, because it is large.
+    /// The content of the live object; None for a CRD, because it is large and not needed.
     pub live: Option<Value>,
 }
 
@@ -142,7 +141,8 @@ impl Piece {
         self.place.kind.resource.kind == "CustomResourceDefinition"
     }
 
-    /// Returns whether the object is the policy that writes the author of each change into the object.
+    /// Returns whether the object is the mutating policy. This policy writes the author of each change into the
+    /// changed object.
     pub fn is_mutating_policy(&self) -> bool {
         self.place.kind.resource.kind == "MutatingAdmissionPolicy"
     }
@@ -155,19 +155,20 @@ impl Piece {
         self.found.as_ref().is_some_and(|found| found.deleting)
     }
 
-    /// Returns the controller's image if the object is its Deployment in the bundle.
+    /// Returns the image of the controller in the bundle if the object is the controller's Deployment; otherwise
+    /// None.
     pub fn image(&self) -> Option<&str> {
         image(&self.value)
     }
 
-    /// Returns whether somebody else created the live object.
+    /// Returns whether the live object exists and bowline did not install it.
     pub fn is_foreign(&self) -> bool {
         self.found.as_ref().is_some_and(|found| !found.ours)
     }
 }
 
-/// Reads the live objects for the bundle. Leaves out kinds that the server does not have, with a warning. If
-/// `image` is None, the controller keeps its installed image, or else gets the image of this version.
+/// Reads the live objects for the bundle. Leaves out kinds that the server does not have, and prints a warning. If
+/// `image` is None, the installed controller keeps its image, and a new controller gets the image of this version.
 pub async fn look(
     connection: &Connection,
     image: Option<&str>,
@@ -179,7 +180,7 @@ pub async fn look(
         let manifest = Manifest::new("the bundle".to_owned(), value)?;
         let kind = match kinds.of(&manifest.api_version, &manifest.kind).await {
             Ok(kind) => kind,
-            // Servers before Kubernetes 1.36 have no mutating policies.
+            // Servers before Kubernetes 1.36 have no mutating policies, so this is only a warning.
             Err(error) if error.exit == Exit::Failed && manifest.kind.starts_with("Mutating") => {
                 say(format!(
                     "warning: the server has no {} of {}: the audit trail cannot name the author of a ReleasePin change that another tool makes",
@@ -295,7 +296,7 @@ mod tests {
             let variable = flag.get_env().unwrap().to_str().unwrap();
             assert_eq!(named(&container["env"], variable)["value"], path.as_str());
         }
-        // The command in the documentation must create the Secret with the key that the Deployment reads.
+        // The command in the documentation must create a Secret with the same key that the Deployment reads.
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/controllers.md");
         let page = std::fs::read_to_string(page).unwrap();
         let line = page

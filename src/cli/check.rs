@@ -1,5 +1,5 @@
-//! `bowline check`: checks the objects of a repository, and shows the changes of ReleasePins since the merge
-//! base.
+//! `bowline check`: checks the objects of a repository. Also shows the changes of ReleasePins since the merge base
+//! with a base branch.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -31,14 +31,14 @@ pub struct Arguments {
     git: GitFlags,
 }
 
-/// The output of `bowline check`.
+/// The output of `bowline check`, before it is printed.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     /// The changes of ReleasePins since the merge base.
     promotions: Vec<Shown>,
-    /// Errors in files and objects.
+    /// Errors in the files and objects of the repository.
     wrong: Vec<String>,
-    /// Changes that a rule refuses.
+    /// Changes of ReleasePins or marks that a rule refuses.
     refused: Vec<String>,
     warnings: Vec<String>,
 }
@@ -51,7 +51,7 @@ struct Shown {
     environment: String,
     from: Option<String>,
     to: Option<String>,
-    /// One text per hold that was placed, removed or edited.
+    /// One text for each hold of the ReleasePin that was placed, removed or edited.
     holds: Vec<String>,
     diff: String,
 }
@@ -160,7 +160,7 @@ pub async fn run(
     Ok(Outcome::ending(report.print(arguments.output), exit))
 }
 
-/// Returns the number of problems and of refused changes as text. Leaves out a zero.
+/// Returns the numbers of problems and of refused changes as text. A number that is zero is left out.
 fn counted(problems: usize, refused: usize) -> String {
     let mut counts = Vec::new();
     if problems > 0 {

@@ -1,4 +1,4 @@
-//! The code that all verbs share which commit to a repository: preparation, warnings, commit and push.
+//! The steps that all verbs share which commit to a repository: prepare, warn, commit and push.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::gitops::propose::{BeforePlan, Commits, Committed, NotCommitted, Propo
 use crate::subjects::release_pin::sources::NoReference;
 use crate::text;
 
-/// Returns the commits of a connection. If the target is no repository: None, or an error if the user gave a
-/// flag that is only valid for commits.
+/// Returns the writer of commits if the target is a repository. Otherwise returns None, or an error if the user gave
+/// a flag that is only valid for commits.
 pub(super) fn of<'a>(
     connection: &'a Connection,
     options: &Options,
@@ -36,8 +36,8 @@ pub(super) fn of<'a>(
     }
 }
 
-/// Returns the file of an object, relative to the root of the work tree. None if the target is no repository
-/// or no file contains the object.
+/// Returns the path of the file that contains an object, relative to the root of the work tree. None if the target is
+/// no repository, or if no file contains the object.
 pub(super) fn file_of(connection: &Connection, place: &TargetObject) -> Option<String> {
     let tree = &connection.repository.as_ref()?.tree;
     let resource = &place.kind.resource;
@@ -47,7 +47,7 @@ pub(super) fn file_of(connection: &Connection, place: &TargetObject) -> Option<S
     Some(found.path)
 }
 
-/// Prints that a verb has edited files of a repository and made no commit.
+/// Prints that a verb has edited these files of a repository and has not committed them.
 pub(super) fn say_uncommitted(files: &BTreeSet<String>, say: &mut dyn FnMut(String)) {
     let shown: Vec<&str> = files.iter().take(5).map(String::as_str).collect();
     let more = match files.len() - shown.len() {
@@ -62,7 +62,7 @@ pub(super) fn say_uncommitted(files: &BTreeSet<String>, say: &mut dyn FnMut(Stri
     }
 }
 
-/// Prepares a repository for a plan, and prints a message if an interrupted action was cleaned up.
+/// Prepares a repository for a plan. If an interrupted action had left edits, prints that they were removed.
 pub(super) async fn begin(
     connection: &Connection,
     options: &Options,
@@ -78,7 +78,7 @@ pub(super) async fn begin(
     Ok(())
 }
 
-/// Prints a warning if the clone does not have the whole history.
+/// Prints a warning if the clone is shallow, so that a part of the history is missing.
 pub(super) fn say_where_the_log_ends(connection: &Connection, say: &mut dyn FnMut(String)) {
     let repository = connection.repository.as_ref();
     let incomplete = repository.and_then(Repository::shallow_history);
@@ -88,11 +88,11 @@ pub(super) fn say_where_the_log_ends(connection: &Connection, say: &mut dyn FnMu
         .for_each(say);
 }
 
-/// The largest number of problems with files that a warning lists.
+/// The largest number of file problems that a warning lists.
 const SHOWN: usize = 5;
 
-/// Prints a warning if files of a repository cannot be parsed or contain the edits of an interrupted action:
-/// then bowline does not know their ReleasePins.
+/// Prints a warning if files of a repository cannot be parsed, or contain the edits of an interrupted action. In both
+/// cases bowline may miss ReleasePins.
 pub(super) fn say_unread(connection: &Connection, say: &mut dyn FnMut(String)) {
     let Some(repository) = &connection.repository else {
         return;
@@ -111,8 +111,8 @@ pub(super) fn say_unread(connection: &Connection, say: &mut dyn FnMut(String)) {
     }
 }
 
-/// Prints a warning if the files have several namespaces and the user named none: the default namespace may
-/// have no objects.
+/// Prints a warning if the files have several namespaces and the user named none. Then the default namespace may be
+/// one without objects.
 pub(super) fn say_namespaces(
     connection: &Connection,
     options: &Options,
@@ -133,8 +133,8 @@ pub(super) fn say_namespaces(
     }
 }
 
-/// Returns the error about a ReleasePin in a file that is not checked out or cannot be parsed. None if no
-/// such file can contain the ReleasePin.
+/// Returns the error for a ReleasePin that bowline does not find, if a file that is not checked out or cannot be
+/// parsed may contain it. None if there is no such file.
 pub(super) fn not_known(
     connection: &Connection,
     component: &str,
@@ -151,7 +151,8 @@ pub(super) fn not_known(
     Some(Error::new(Exit::Refused, message).with_hint(hint))
 }
 
-/// Pushes the commits of an earlier run, if the target is a repository and the user gave `--push`.
+/// Pushes the commits of an earlier run if the target is a repository and the user gave `--push`. Otherwise does
+/// nothing.
 pub(super) async fn push_again(connection: &Connection, say: &mut dyn FnMut(String)) -> Exit {
     let Some(commits) = Commits::of(connection) else {
         return Exit::Done;
@@ -160,7 +161,8 @@ pub(super) async fn push_again(connection: &Connection, say: &mut dyn FnMut(Stri
     pushed.map_or(Exit::Done, |pushed| told_push(&pushed, say))
 }
 
-/// Prints the result of a commit. If the push failed, only the exit code changes, because the commit exists.
+/// Prints the result of a commit, and returns the exit code. If the push failed, only the exit code is different,
+/// because the commit exists.
 pub(super) fn told(committed: &Committed, say: &mut dyn FnMut(String)) -> Exit {
     committed.notes.iter().cloned().for_each(&mut *say);
     say(committed.words());
@@ -242,8 +244,8 @@ impl From<ProposeError> for Error {
     }
 }
 
-/// Returns the error if a release cannot refer to a definition by git, with a hint that names the command to
-/// embed it.
+/// Returns the error for a release that cannot refer to a definition in git. Its hint is the command that embeds the
+/// definition instead.
 pub(super) fn no_reference(error: &NoReference, options: &str, address: &Address) -> Error {
     Error::new(Exit::Refused, error.to_string()).with_hint(error.hint(options, address))
 }

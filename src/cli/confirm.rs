@@ -1,4 +1,4 @@
-//! Asks for confirmation on the terminal. [`crate::engine::confirmation`] decides what the user must type.
+//! Asks for confirmation on the terminal. The module [`crate::engine::confirmation`] decides what the user must type.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -6,13 +6,14 @@ use super::error::{Error, Exit};
 use crate::engine::confirmation::{Accepted, Answer, Confirmation, NotConfirmed};
 use crate::text;
 
-/// Returns whether bowline asks: stdin is a terminal, and no flag confirms in advance.
+/// Returns whether bowline asks the user for confirmation. It asks if stdin is a terminal and the user gave no flag
+/// that confirms in advance.
 pub fn asks(flag: bool) -> bool {
     !flag && std::io::stdin().is_terminal()
 }
 
-/// Confirms a change: by the flag, or by the user's answer to a question below the text `shown`. Without a
-/// terminal, only a change without a risk is confirmed.
+/// Confirms a change by the flag, or by asking the user below the text `shown`. Without a terminal and a flag, only a
+/// change without a risk is confirmed.
 pub fn confirm(confirmation: Confirmation, flag: bool, shown: &str) -> Result<Accepted, Error> {
     let confirmation = confirmation.on_a_line();
     if asks(flag) {
@@ -33,7 +34,7 @@ pub fn confirm(confirmation: Confirmation, flag: bool, shown: &str) -> Result<Ac
     })
 }
 
-/// Prints a text and the question, and reads a line.
+/// Prints the text `shown` and a question, and reads the line that the user types.
 fn ask(confirmation: &Confirmation, shown: &str) -> Result<String, Error> {
     let mut err = std::io::stderr();
     let (shown, wanted) = (text::clean(shown), confirmation.wanted());
@@ -44,7 +45,7 @@ fn ask(confirmation: &Confirmation, shown: &str) -> Result<String, Error> {
     Ok(typed)
 }
 
-/// Checks the typed line. The text above the question has shown the change.
+/// Checks the line that the user typed. The text above the question counts as the diff that the user has seen.
 fn answered(confirmation: &Confirmation, typed: &str) -> Result<Accepted, Error> {
     let answer = Answer::Given { typed, shown: true };
     confirmation.check(answer).map_err(|error| match error {

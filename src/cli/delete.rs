@@ -1,5 +1,5 @@
-//! `bowline delete`: deletes objects. The uid is a precondition, so a new object with the same name is not
-//! deleted.
+//! `bowline delete`: deletes objects. It deletes each object by its uid, so it never deletes a new object with the
+//! same name.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -75,12 +75,12 @@ enum Cascade {
     Orphan,
 }
 
-/// An object to delete.
+/// An object to delete, and its effect on production.
 struct ToDelete {
     place: TargetObject,
     uid: Option<String>,
     origin: Option<String>,
-    /// The production environment that the deletion affects; None if it affects none.
+    /// The production environment that the deletion of the object affects; None if it affects none.
     production: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl ToDelete {
     }
 }
 
-/// Runs the verb, prints a line for each object, and returns the exit code of the program.
+/// Deletes the objects, prints a line for each of them, and returns the exit code of bowline.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -117,7 +117,7 @@ pub async fn run(
     for (place, origin) in places {
         match look(arguments, &connection, place, origin, &address).await {
             Ok(found) => condemned.extend(found),
-            // The other requests would fail too.
+            // If the server cannot be reached, the other requests would fail too, so stop here.
             Err(error) if error.exit == Exit::Unreachable => return Err(error),
             Err(error) => failures.add(error, say),
         }
@@ -181,7 +181,8 @@ pub async fn run(
     })
 }
 
-/// Returns the objects to delete. Objects from files come in reverse order, so that dependencies come last.
+/// Returns the objects to delete. The objects of files come in reverse order, so that an object is deleted before its
+/// dependencies.
 async fn places(
     arguments: &Arguments,
     options: &Options,
@@ -219,7 +220,7 @@ async fn places(
     Ok(found)
 }
 
-/// Looks up an object. None if it does not exist and the user gave `--ignore-not-found`.
+/// Looks up an object to delete. Returns None if the object does not exist and the user gave `--ignore-not-found`.
 async fn look(
     arguments: &Arguments,
     connection: &Connection,
@@ -281,7 +282,7 @@ async fn delete(arguments: &Arguments, object: &ToDelete) -> Result<(), Error> {
     } = &object.place;
     match objects.delete(name, &parameters).await {
         Ok(_) => Ok(()),
-        // Another client has deleted the object after the lookup.
+        // Another client has deleted the object since it was looked up.
         Err(kube::Error::Api(status)) if status.code == 404 && arguments.ignore_not_found => Ok(()),
         Err(error) => Err(kinds::about(kind, name, error)),
     }
@@ -298,12 +299,12 @@ async fn wait(gone: Vec<ToDelete>, cleanups: Vec<Cleanup>) -> Result<(), Error> 
     Ok(())
 }
 
-/// A RenderedRelease that the deletion removes, by API, name and uid. The controller deletes its workloads
-/// first.
+/// A RenderedRelease that the deletion removes: its API client, its name and its uid. The controller first deletes
+/// its workloads.
 type Cleanup = (Api<RenderedRelease>, String, String);
 
-/// Returns the RenderedReleases of an embedded store that a deletion removes: those that the user named,
-/// those that a deleted object owns, and those in a deleted namespace.
+/// Returns the RenderedReleases of an embedded store that a deletion removes: those that the user named, those that a
+/// deleted object owns, and those in a deleted namespace. Empty for other targets.
 async fn cleanups(
     arguments: &Arguments,
     connection: &Connection,
@@ -336,8 +337,8 @@ async fn cleanups(
         .collect())
 }
 
-/// Runs the controllers of an embedded store until they have deleted the workloads. The objects are already
-/// deleted, so an error here is a warning.
+/// Runs the controllers of an embedded store until they have deleted the workloads of these RenderedReleases. An
+/// error is only a warning, because the objects are already deleted.
 async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnMut(String)) {
     if cleanups.is_empty() {
         return;
@@ -345,7 +346,7 @@ async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnM
     let count = cleanups.len();
     let ended = async {
         for (api, name, uid) in cleanups {
-            // If the watch fails, the controllers delete the workloads the next time they run.
+            // If the watch fails, the error is ignored: the controllers delete the workloads the next time they run.
             let _ = await_condition(api, &name, conditions::is_deleted(&uid)).await;
         }
     };
@@ -364,8 +365,8 @@ async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnM
     }
 }
 
-/// Returns the production environment of a ReleasePin, a RenderedRelease or an Environment; None for other
-/// environments and other kinds.
+/// Returns the production environment that a ReleasePin, a RenderedRelease or an Environment belongs to. None if it
+/// belongs to no production environment, or for other kinds.
 async fn production(
     connection: &Connection,
     place: &TargetObject,
@@ -400,7 +401,7 @@ async fn production(
     Ok(production.then(|| name.to_owned()))
 }
 
-/// Asks for confirmation on a terminal. Without a terminal, a deletion that affects production is refused.
+/// Asks for confirmation on a terminal. Without a terminal, refuses a deletion that affects production.
 fn confirm_all(condemned: &[ToDelete], connection: &Connection) -> Result<(), Error> {
     let production = condemned
         .iter()

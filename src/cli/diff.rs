@@ -1,7 +1,7 @@
-//! `bowline diff`: compares two environments, two revisions of a ReleasePin, rendered with live objects, or
-//! two releases.
+//! `bowline diff`: compares two environments, two revisions of a ReleasePin, rendered with live objects, or two
+//! releases.
 //!
-//! Each form reads two sides of objects and compares them with the diff of the engine. It writes nothing.
+//! Each form reads the objects of both sides and compares them with the diff of the engine. It writes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -89,14 +89,14 @@ enum Form {
 }
 
 impl Arguments {
-    /// Returns the subject if the user named it with its kind, such as `deploy/web`; None if the user named a
-    /// component.
+    /// Returns the subject if the user named it together with its kind, such as `deploy/web`; None if the user named
+    /// a component.
     pub(super) fn subject(&self) -> Option<Named> {
         named_by(self.component.as_ref())
     }
 }
 
-/// Returns the difference as output. Prints a message through `say` that names the two sides.
+/// Returns the difference between the two sides as output. Prints through `say` what the two sides are.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -169,7 +169,7 @@ pub async fn run(
 }
 
 impl Show {
-    /// Prints the titles of the two sides, and returns their difference as output.
+    /// Prints through `say` what the two sides are, and returns their difference as output.
     pub fn print(&self, sides: &Sides, say: &mut dyn FnMut(String)) -> Result<Outcome, Error> {
         for (word, side) in [("before", &sides.before), ("after", &sides.after)] {
             say(format!("{word}: {}, read {:.0}", side.what, side.read));
@@ -208,7 +208,7 @@ fn value(sides: &Sides, found: &diff::Diff) -> Value {
     value
 }
 
-/// Opens a read-only connection to a data plane, by its kubeconfig context.
+/// Opens a read-only connection to a data plane. `context` is the kubeconfig context of the data plane.
 async fn data_plane(
     context: String,
     options: &Options,
@@ -220,7 +220,7 @@ async fn data_plane(
         repo: None,
         namespace: None,
         readonly: true,
-        // A data plane need not have the CRDs of bowline.
+        // A data plane usually does not have the CRDs of bowline, so none are required.
         kinds: Vec::new(),
         ..options.clone()
     };
@@ -230,7 +230,7 @@ async fn data_plane(
 
 pub type Clock = fn() -> Timestamp;
 
-/// Prints the notes of a lookup as warnings, and returns its result.
+/// Prints the notes of a lookup as warnings, and returns the result of the lookup.
 pub fn noticed<T>(
     notes: Vec<String>,
     found: Result<T, CompareError>,

@@ -1,4 +1,4 @@
-//! Exit codes, and errors in the form that users read: `error:` says what happened, `hint:` what to do next.
+//! Exit codes, and the errors that bowline prints: `error:` says what happened, `hint:` what to do next.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -18,13 +18,12 @@ pub enum Exit {
     Usage = 2,
     /// A dry run found that bowline would change something.
     Changes = 3,
-    /// Another client changed the object first, or the read data is out of date.
+    /// Another client changed the object first, or the data that bowline has read is out of date.
     Conflict = 4,
-    /// A rule refuses the change, for example a hold or a missing path; or the cluster does not have the CRDs
-    /// of bowline.
+    /// A rule refuses the change, for example because of a hold. Or the cluster does not have the CRDs of bowline.
     Refused = 5,
     NotAllowed = 6,
-    /// The target does not answer.
+    /// The target does not answer requests.
     Unreachable = 7,
 }
 
@@ -47,13 +46,13 @@ impl From<Failure> for Exit {
     }
 }
 
-/// The error of a verb.
+/// The error of a verb, with its exit code and hints.
 #[derive(Debug)]
 pub struct Error {
     pub exit: Exit,
-    /// The text after `error:`.
+    /// The text that is printed after `error:`.
     pub message: String,
-    /// The next steps for the user, each printed after `hint:`.
+    /// The next steps for the user. Each is printed after `hint:`.
     pub hints: Vec<String>,
     output_closed: bool,
 }
@@ -69,12 +68,12 @@ impl Error {
         }
     }
 
-    /// Returns whether the program that reads stdout has closed the pipe, which is no failure.
+    /// Returns whether the error is that the reader of stdout has closed the pipe. This is no failure.
     pub fn is_broken_pipe(&self) -> bool {
         self.output_closed
     }
 
-    /// Replaces all hints by one.
+    /// Replaces all hints of the error by this one.
     pub fn with_hint(self, hint: impl Into<String>) -> Error {
         Error {
             hints: vec![hint.into()],
@@ -82,7 +81,7 @@ impl Error {
         }
     }
 
-    /// Adds a hint, unless the error already has it.
+    /// Adds a hint to the error, unless the error already has the same hint.
     pub fn and_hint(mut self, hint: impl Into<String>) -> Error {
         let hint = hint.into();
         if !self.hints.contains(&hint) {
@@ -91,7 +90,7 @@ impl Error {
         self
     }
 
-    /// Prints the error and its hints as separate messages. `say` removes control characters.
+    /// Prints the error and its hints through `say`, each as its own message.
     pub fn tell(&self, say: &mut dyn FnMut(String)) {
         say(format!("error: {}", self.message));
         for hint in &self.hints {
@@ -170,12 +169,12 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// The failures of a verb that continues after an error.
+/// Collects the failures of a verb that continues after an error.
 #[derive(Debug, Default)]
 pub struct Failures(Option<Exit>);
 
 impl Failures {
-    /// Prints an error and records its exit code.
+    /// Prints an error, and records its exit code as a failure.
     pub fn add(&mut self, error: Error, say: &mut dyn FnMut(String)) {
         self.0 = match self.0 {
             Some(exit) if exit != error.exit => Some(Exit::Failed),
@@ -189,15 +188,15 @@ impl Failures {
         self.0.is_none()
     }
 
-    /// Returns the exit code of all failures if they have the same one, otherwise `Failed`. Without a
-    /// failure, returns `Done`.
+    /// Returns the exit code of the verb: that of its failures if it is the same for all, otherwise `Failed`. Without
+    /// a failure, returns `Done`.
     pub fn exit(&self) -> Exit {
         self.0.unwrap_or(Exit::Done)
     }
 }
 
-/// Converts the error of a verb on a subject, and adds the next step. The commands in hints contain the flags
-/// of the target.
+/// Converts the error of a command on a subject, and adds hints. The commands in the hints contain the flags that
+/// select the target.
 pub(super) fn of_subject(error: SubjectError, address: &Address) -> Error {
     let message = error.to_string();
     match error {

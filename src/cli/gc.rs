@@ -56,7 +56,7 @@ fn age(text: &str) -> Result<Duration, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Plans gc, prints the plan, asks for confirmation and deletes.
+/// Plans gc, prints the plan, asks for confirmation, and deletes the objects.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -132,7 +132,7 @@ pub async fn run(
     }
 }
 
-/// Returns the gc plan of a planned `gc` command.
+/// Returns the gc plan in a planned command. It never fails, because this module plans only gc.
 fn collection(planned: &PlannedCommand) -> &Collection {
     match planned {
         PlannedCommand::Collection(collection) => collection,
@@ -142,8 +142,8 @@ fn collection(planned: &PlannedCommand) -> &Collection {
     }
 }
 
-/// Returns the error of a gc that could not be planned. For a component that exists but has no release, the
-/// error says so.
+/// Returns the error for a gc that could not be planned. If the named component exists but has no release, the error
+/// says so.
 async fn not_collected(error: NotPlanned, connection: &Connection, address: &Address) -> Error {
     if let NotPlanned::Refused(refusals) = &error
         && let [Refusal::NoComponent { component, .. }] = refusals.as_slice()
@@ -154,7 +154,7 @@ async fn not_collected(error: NotPlanned, connection: &Connection, address: &Add
     not_planned(error, address)
 }
 
-/// The values that the execution of a gc plan needs.
+/// The values that applying a gc plan needs.
 struct Run<'a> {
     service: Service<'a>,
     address: Address,
@@ -162,7 +162,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Deletes the files of the releases in one commit.
+    /// Removes the releases of a gc plan from their files in one commit.
     async fn commit(
         &self,
         commits: &Commits<'_>,
@@ -295,7 +295,7 @@ fn shown(plan: &Collection, files: Option<&Proposal>, format: Format) -> String 
         Format::Table | Format::Wide => {
             let header = ["NAME", "COMPONENT", "SIZE", "AGE", "DELETE", "WHY"];
             let mut rows = vec![header.map(str::to_owned).to_vec()];
-            // The objects to delete are the last rows, directly above the question.
+            // The objects that gc deletes come last, so that they are directly above the question.
             rows.extend(all().filter(|found| !found.goes()).map(row));
             rows.extend(all().filter(|found| found.goes()).map(row));
             output::table(&rows)
@@ -328,7 +328,7 @@ fn value(plan: &Collection) -> Value {
     json!({"frees": plan.frees(), "keep": plan.keep, "objects": objects.collect::<Vec<_>>()})
 }
 
-/// Returns as text how many objects and bytes gc would delete.
+/// Returns a text that says how many objects and bytes gc would delete.
 fn summary(plan: &Collection) -> Vec<String> {
     let all = plan.releases.len() + plan.snapshots.len();
     let going = plan.going().count();

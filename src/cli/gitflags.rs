@@ -1,4 +1,4 @@
-//! The flags of the verbs that read git references, and the git settings of the user's machine.
+//! The flags of verbs that read git references, and the git settings of this machine.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::connect::{Connection, Environment};
 use super::error::{Error, Exit};
 use crate::resolve::git::{Allowed, Git, Settings};
 
-/// The heading of these flags in the help.
+/// The heading above these flags in the help text.
 pub(super) const GIT: &str = "Git";
 
 /// The flags for reading git references.
@@ -23,14 +23,14 @@ pub struct GitFlags {
     git_tokens: Option<PathBuf>,
 }
 
-/// Returns a reader that never contacts a git server, for verbs that need no git reference.
+/// Returns a reader of git references that contacts no git server. For verbs that need no git reference.
 pub fn no_git() -> Git {
     Git::new(Settings::new(PathBuf::new())).offline()
 }
 
 impl GitFlags {
-    /// Creates the reader of git references for a target. If the target is a repository, the reader first
-    /// looks for commits in its work tree.
+    /// Creates the reader of git references for a target. If the target is a repository, the reader first looks for
+    /// commits in its work tree.
     pub fn on(&self, connection: &Connection, environment: &Environment) -> Result<Git, Error> {
         Ok(self.git(environment)?.beside(connection.work_tree()))
     }

@@ -1,4 +1,4 @@
-//! The flags that every verb has. They select the target and configure its requests.
+//! The flags that every verb has: they select the target and set the limits of requests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use super::gitflags::GIT;
 use crate::api::names;
 use crate::connect::{Options, StoreFile};
 
-/// The flags for the commit that a verb makes in a repository.
+/// The flags for the commit that some verbs make in a repository.
 const OF_THE_COMMIT: [&str; 3] = ["branch", "push", "remote"];
 
-/// The verbs that make commits in a repository.
+/// The verbs that make a commit if the target is a repository.
 const COMMITS: [&str; 10] = [
     "deploy", "promote", "rollback", "pin", "unpin", "undo", "mark", "gc", "create", "release",
 ];
@@ -69,7 +69,7 @@ pub(super) struct Global {
     request_timeout: Option<Duration>,
 }
 
-/// Hides the flags for commits in the help of verbs that make no commit.
+/// Hides the flags for commits in the help text of verbs that make no commit.
 pub(super) fn hide_ignored(command: Command) -> Command {
     fn hide(verb: Command, commits: bool) -> Command {
         let commits = commits || COMMITS.contains(&verb.get_name());
@@ -80,11 +80,11 @@ pub(super) fn hide_ignored(command: Command) -> Command {
                     false => argument,
                 },
             );
-        // All verbs below `mark` make commits.
+        // All verbs below `mark` make commits, so they keep the flags.
         let all = verb.get_name() == "mark";
         verb.mut_subcommands(|verb| hide(verb, all))
     }
-    // clap copies the global flags to the verbs in this call.
+    // clap adds the global flags to the verbs in this call, so the flags can be hidden only afterwards.
     let mut command = command;
     command.build();
     command.mut_subcommands(|verb| hide(verb, false))

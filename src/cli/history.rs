@@ -1,4 +1,4 @@
-//! `bowline history`: prints the revisions of a subject with start, author and health.
+//! `bowline history`: prints the revisions of a subject, each with start time, author and health.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -25,8 +25,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the subject if the user named it with its kind, such as `deploy/web`; None if the user named a
-    /// component.
+    /// Returns the subject if the user named it together with its kind, such as `deploy/web`; None if the user named
+    /// a component.
     pub(super) fn subject(&self) -> Option<Named> {
         named_by(self.component.as_ref())
     }

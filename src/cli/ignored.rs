@@ -1,10 +1,10 @@
-//! Finds a flag that would have no effect for its verb. Such a flag is a usage error, because the user
-//! expects an effect.
+//! Finds flags that would have no effect for their verb. Such a flag is a usage error, because the user expects an
+//! effect.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-/// The flags of the terminal UI. They must come after a verb that opens it.
+/// The flags of the terminal UI: clap's id and the flag. They are valid only after a verb that opens the terminal UI.
 const OF_THE_SCREENS: [(&str, &str); 4] = [
     ("theme", "--theme"),
     ("keymap", "--keymap"),
@@ -12,7 +12,7 @@ const OF_THE_SCREENS: [(&str, &str); 4] = [
     ("mouse", "--mouse"),
 ];
 
-/// The flags that select a target and configure its requests.
+/// The flags that select a target and set the limits of its requests: clap's id and the flag.
 const OF_THE_TARGET: [(&str, &str); 11] = [
     ("context", "--context"),
     ("kubeconfig", "--kubeconfig"),
@@ -27,20 +27,21 @@ const OF_THE_TARGET: [(&str, &str); 11] = [
     ("request_timeout", "--request-timeout"),
 ];
 
-/// The flags for commits in a repository.
+/// The flags for commits in a repository: clap's id and the flag.
 const OF_COMMITS: [(&str, &str); 3] = [
     ("branch", "--branch"),
     ("push", "--push"),
     ("remote", "--remote"),
 ];
 
-/// The verbs that make a commit in a repository. [`COMMITTING_OF_RELEASE`] has the verbs below `release`.
+/// The verbs that make a commit if the target is a repository. The verbs below `release` are in
+/// [`COMMITTING_OF_RELEASE`].
 const COMMITTING: [&str; 8] = [
     "deploy", "promote", "rollback", "pin", "unpin", "undo", "mark", "gc",
 ];
 const COMMITTING_OF_RELEASE: [&str; 2] = ["create", "gc"];
 
-/// Returns the message about the first flag that would have no effect; None if all flags have an effect.
+/// Returns the message about the first flag that would have no effect; None if every flag has an effect.
 pub(super) fn flags(matches: &ArgMatches, has_terminal: bool) -> Option<String> {
     let (verb, own) = matches.subcommand()?;
     if let Some(flag) = first(matches, &OF_THE_SCREENS) {
@@ -81,7 +82,7 @@ fn makes_commit(verb: &str, own: &ArgMatches) -> bool {
         || verb == "release" && of_release().is_some_and(|it| COMMITTING_OF_RELEASE.contains(&it))
 }
 
-/// Returns the first of these flags that the user gave for a verb or its subcommands.
+/// Returns the first of `flags` that the user gave for a verb or its subcommands; None if the user gave none of them.
 fn first_of_all(own: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'static str> {
     let mut given = Some(own);
     while let Some(matches) = given {
@@ -93,8 +94,8 @@ fn first_of_all(own: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'st
     None
 }
 
-/// Returns the first of these flags that the user gave on the command line. A value from an environment
-/// variable is no flag.
+/// Returns the first of `flags` that the user gave on the command line; None if the user gave none of them. A value
+/// from an environment variable does not count.
 fn first(matches: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'static str> {
     let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let mut flags = flags.iter();

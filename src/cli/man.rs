@@ -1,4 +1,4 @@
-//! `bowline man`: generates the manual pages from the help texts.
+//! `bowline man`: generates manual pages from the help texts.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ impl Arguments {
     }
 }
 
-/// Writes the pages to the directory. Without a directory, returns the main page.
+/// Writes the manual pages to the given directory. If the user gave no directory, returns the main page as text.
 pub fn run(arguments: &Arguments, command: Command) -> Result<String, Error> {
     let Some(directory) = &arguments.directory else {
         let mut page = Vec::new();

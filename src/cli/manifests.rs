@@ -1,4 +1,4 @@
-//! Reads the objects in the files of `-f`, each with its file and line.
+//! Reads the objects in the files that the user gave with `-f`, each with its file and line.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,18 +12,19 @@ use crate::subjects::release_pin::catalog;
 
 #[derive(Debug, PartialEq)]
 pub struct Manifest {
-    /// The location: file and line.
+    /// The file and the line of the object.
     pub origin: String,
     pub api_version: String,
     pub kind: String,
-    /// The namespace; None if the object names none.
+    /// The namespace of the object; None if the file names none.
     pub namespace: Option<String>,
     pub name: String,
     pub value: Value,
 }
 
 impl Manifest {
-    /// Reads apiVersion, kind, namespace and name of an object. Fails if a required one is missing.
+    /// Reads apiVersion, kind, namespace and name of an object in a file. Fails if apiVersion, kind or name is
+    /// missing.
     pub fn new(origin: String, value: Value) -> Result<Manifest, Error> {
         let text = |pointer: &str| {
             let text = value.pointer(pointer).and_then(Value::as_str);
@@ -53,7 +54,7 @@ impl Manifest {
         })
     }
 
-    /// Returns whether other objects can depend on this object: it is a Namespace or a
+    /// Returns whether other objects may need this object first. This is the case for a Namespace and a
     /// CustomResourceDefinition.
     pub fn comes_first(&self) -> bool {
         self.is_crd() || (self.kind == "Namespace" && self.api_version == "v1")
@@ -65,18 +66,18 @@ impl Manifest {
     }
 }
 
-/// Adds the location of an object to the message of an error.
+/// Adds the file and line of an object to the start of an error message.
 pub fn at(origin: &str, mut error: Error) -> Error {
     error.message = format!("{origin}: {}", error.message);
-    // The command line was correct, so this is no usage error.
+    // The error is in the file and not in the command line, so it is no usage error.
     if error.exit == Exit::Usage {
         error.exit = Exit::Failed;
     }
     error
 }
 
-/// Reads files, directories and, for `-`, stdin. Reports a file that cannot be read as a failure. Returns the
-/// other objects, Namespaces and CustomResourceDefinitions first.
+/// Reads the objects of files and directories; `-` stands for stdin. Reports each file that cannot be read as a
+/// failure. Namespaces and CustomResourceDefinitions come first in the result.
 pub fn read(
     paths: &[String],
     recursive: bool,
@@ -149,7 +150,7 @@ fn texts(path: &str, recursive: bool) -> Result<Vec<Text>, Error> {
     Ok(files.iter().map(text).collect())
 }
 
-/// Returns the objects of a YAML document: the items of a list, nothing for an empty document.
+/// Returns the objects of a YAML document: the items of a list, or none for an empty document.
 fn expand(origin: &str, value: Value) -> Vec<Result<Manifest, Error>> {
     let values = lists::objects(value).into_iter().map(|item| item.value);
     let values = values.filter(|value| !value.is_null());
@@ -193,7 +194,7 @@ mod tests {
                 "Namespace/shop:1 Pod/a:1",
                 "",
             ),
-            // The items of a typed list may have no kind.
+            // The items of a typed list may have no kind, so they get it from the list.
             (
                 "{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}}, {metadata: {name: b}}]}"
                     .to_owned(),

@@ -74,7 +74,7 @@ impl Arguments {
         format!("Marks {} {word}{reason}.\n", self.release)
     }
 
-    /// Prints the result of the mark.
+    /// Returns the result of the mark as text in the output format.
     fn print(&self, verdict: Verdict, reason: Option<&str>, result: &str) -> String {
         let (release, word) = (text::line(&self.release), verdict.word());
         let value = json!({
@@ -95,7 +95,7 @@ impl Arguments {
     }
 }
 
-/// The results of a mark in the output; `planned` is the result of a dry run.
+/// The possible results of a mark in the output. `planned` is the result of a dry run.
 const DONE: &str = "done";
 const UNCHANGED: &str = "unchanged";
 const PLANNED: &str = "planned";
@@ -148,7 +148,7 @@ pub async fn run(
     let address = Address::of(&connection, options, environment);
     let planned = service.plan(&command, &asked).await;
     let planned = planned.map_err(|error| not_planned(error, &address))?;
-    // On a terminal, the user can still type a reason.
+    // On a terminal, the user can type the missing reason at the question. Otherwise the mark is refused.
     let asks = confirm::asks(arguments.yes) && !arguments.dry_run;
     if let Some(lacks) = planned.lacks_reason().filter(|_| !asks) {
         return Err(refused(vec![lacks], &address));

@@ -46,7 +46,7 @@ mod theme;
 mod uninstall;
 mod version;
 
-// `crate::engine` is the engine in every package.
+// These imports give the modules the same paths, such as `crate::engine`, in every package.
 use bowline_controllers as controllers;
 #[cfg(test)]
 use bowline_core::fixture;
@@ -147,27 +147,28 @@ enum Verb {
     },
 }
 
-/// The functions that open screens. The main program passes them in, because `cli` does not depend on `tui`.
+/// The functions that open or draw the terminal UI. The main program passes them in, because `cli` does not depend on
+/// `tui`.
 pub struct Screens {
     /// Opens the terminal UI on a target. Returns when the user quits.
     pub open: fn(Options, Environment, Git, Interactive) -> Opened,
-    /// Draws a screen on a target without a terminal, and returns its text.
+    /// Draws one screen of the terminal UI without a terminal, and returns it as text.
     pub draw: fn(Options, Environment, Git, screenshot::Arguments) -> Drawn,
 }
 
-/// The future of [`Screens::draw`].
+/// The future that [`Screens::draw`] returns.
 pub type Drawn = BoxFuture<'static, Result<String, ScreenError>>;
 
-/// The future of [`Screens::open`].
+/// The future that [`Screens::open`] returns.
 pub type Opened = BoxFuture<'static, Result<(), ScreenError>>;
 
-/// The reason why a screen failed.
+/// The reason why the terminal UI failed or ended early.
 pub enum ScreenError {
-    /// The connection to the target failed.
+    /// The connection to the target could not be opened.
     Connect(connect::Error),
-    /// The terminal cannot be used. Contains the reason.
+    /// The terminal UI cannot use the terminal. Contains the reason.
     Terminal(String),
-    /// This signal ended the program.
+    /// A signal ended the terminal UI. Contains the number of the signal.
     Signal(i32),
 }
 
@@ -191,12 +192,12 @@ pub struct Interactive {
     pub tour: bool,
 }
 
-/// Returns the clap command of the program, for the test that lists all texts.
+/// Returns the clap command of bowline. A test uses it to list all texts.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Returns the clap command that parses the command line and prints the help.
+/// Returns the clap command that parses the command line. Its help hides flags without an effect.
 fn parser() -> clap::Command {
     global::hide_ignored(Cli::command())
 }
@@ -209,7 +210,7 @@ pub fn main(screens: &Screens) -> ExitCode {
     } = match parsed(&std::env::args_os().collect::<Vec<_>>()) {
         Ok(cli) => cli,
         Err(error) => {
-            // clap prints help to stdout and usage errors to stderr.
+            // Help goes to stdout, usage errors go to stderr.
             let _ = match error.use_stderr() {
                 true => write!(std::io::stderr(), "{}", usage(&error)),
                 false => error.print(),
@@ -227,7 +228,7 @@ pub fn main(screens: &Screens) -> ExitCode {
     }
     match &verb {
         Some(Verb::Controller(arguments)) => log_to_stderr(Some("info"), arguments.log_format),
-        // In the terminal UI, a log on stderr would overwrite the screen.
+        // While the terminal UI is open, a log on stderr would overwrite the screen, so there is no log.
         None => {}
         Some(Verb::Demo(_)) if demo::has_terminal() => {}
         _ => log_to_stderr(None, LogFormat::Text),
@@ -265,12 +266,12 @@ pub fn main(screens: &Screens) -> ExitCode {
             None => open(screens, options, environment, interactive).await,
         }
     });
-    // A credential plugin that hangs must not prevent the end of the program.
+    // Do not wait for blocking tasks, because a credential plugin may hang.
     runtime.shutdown_background();
     finish(result)
 }
 
-/// Parses the command line. A flag that would have no effect is an error.
+/// Parses the command line. Returns an error if a flag would have no effect.
 fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
     let matches = parser().try_get_matches_from(words)?;
     if let Some(message) = ignored::flags(&matches, demo::has_terminal()) {
@@ -280,8 +281,8 @@ fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// Returns the text of a usage error. The text quotes words of the command line. So the command line is
-/// parsed again, with control characters removed from each word.
+/// Returns the text of a usage error without control characters. The text quotes words of the command line, so the
+/// command line is parsed again with cleaned words.
 fn usage(error: &clap::Error) -> String {
     let words = std::env::args_os();
     let words: Vec<OsString> = words
@@ -302,12 +303,12 @@ async fn open(
     ended((screens.open)(options, environment, git, interactive).await)
 }
 
-/// Returns the exit code after the terminal UI has ended.
+/// Converts the result of the terminal UI to the exit code of bowline.
 fn ended(opened: Result<(), ScreenError>) -> Result<Exit, Error> {
     match opened {
         Ok(()) => Ok(Exit::Done),
-        // Ends the program by the same signal, as if bowline had not handled it. The call returns only if the
-        // system ignores the signal.
+        // End bowline by the same signal, as if it had not handled the signal. The call returns only if the system
+        // ignores the signal.
         Err(ScreenError::Signal(signal)) => {
             let _ = signal_hook::low_level::emulate_default_handler(signal);
             Ok(Exit::Failed)
@@ -319,21 +320,21 @@ fn ended(opened: Result<(), ScreenError>) -> Result<Exit, Error> {
     }
 }
 
-/// The output of a verb, with the exit code.
+/// The output of a verb, with the exit code of bowline.
 pub struct Outcome {
     text: String,
     exit: Exit,
-    /// Whether the verb has made a change. The change stays even if the output cannot be printed.
+    /// Whether the verb has changed something. Then an error while printing does not count as a failure of the verb.
     made: bool,
 }
 
 impl Outcome {
-    /// Creates the outcome of a successful verb with this output.
+    /// Creates the outcome of a verb that succeeded with this output.
     pub fn done(text: String) -> Outcome {
         Outcome::ending(text, Exit::Done)
     }
 
-    /// Creates the outcome of a verb with this output and this exit code.
+    /// Creates the outcome of a verb that ends with this output and this exit code.
     pub fn ending(text: String, exit: Exit) -> Outcome {
         Outcome {
             text,
@@ -342,18 +343,19 @@ impl Outcome {
         }
     }
 
-    /// Creates the outcome of a dry run that found a change.
+    /// Creates the outcome of a dry run that found something to change.
     pub fn changes(text: String) -> Outcome {
         Outcome::ending(text, Exit::Changes)
     }
 
-    /// Declares that the verb has made the change that the output describes.
+    /// Records that the verb has changed something.
     pub fn made(self) -> Outcome {
         Outcome { made: true, ..self }
     }
 }
 
-/// Says once on stderr that the command waits for an embedded store that another process has locked.
+/// Prints a message if bowline has to wait because another process has locked the embedded store. Prints it only
+/// once.
 fn say_if_store_is_locked() {
     let mut waits = StoreWaits::receive();
     tokio::spawn(async move {
@@ -363,7 +365,7 @@ fn say_if_store_is_locked() {
 }
 
 async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result<Exit, Error> {
-    // The controller has a log, which contains the wait.
+    // `bowline controller` has a log that reports the wait, so it prints no message.
     if !matches!(verb, Verb::Controller(_)) {
         say_if_store_is_locked();
     }
@@ -442,8 +444,8 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
     Ok(exit)
 }
 
-/// Returns the exit code after printing. It is no failure if the reader of stdout has closed the pipe. After
-/// a change or another failure, output that could not be printed causes only a warning.
+/// Returns the exit code after the output of a verb was printed. If the reader of stdout has closed the pipe, that is
+/// no failure. If the verb changed something or failed already, a failed print is only a warning.
 fn told(
     printed: std::io::Result<()>,
     made: bool,
@@ -462,7 +464,7 @@ fn told(
 fn finish(result: Result<Exit, Error>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
-        // The program that reads stdout has closed the pipe.
+        // The reader of stdout has closed the pipe, which is no failure.
         Err(error) if error.is_broken_pipe() => Exit::Done.into(),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "{error}");
@@ -497,7 +499,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// The verbs without `-o json`, with the reasons.
+    /// The verbs that have no option `-o json`, each with the reason.
     const WITHOUT_JSON: &[(&str, &str)] = &[
         ("demo", "opens the terminal UI"),
         ("screenshot", "prints a picture"),

@@ -1,5 +1,5 @@
-//! Runs the controllers of an embedded store in this process after a verb has changed ReleasePins, until they
-//! have observed the change. A message says how to continue a rollout that has not ended.
+//! Runs the controllers of an embedded store in this process for a short time, after a verb has changed ReleasePins.
+//! They run until they have observed the change. A message says how to continue a rollout that has not ended.
 
 use jiff::Timestamp;
 use kube::Client;
@@ -13,8 +13,8 @@ use crate::engine::world::Key;
 use crate::subjects::release_pin::rollout::Rollout;
 use crate::subjects::release_pin::rows::Pin;
 
-/// Runs the controllers of an embedded store until they have observed the given generations of ReleasePins.
-/// The changes are already made, so an error here is a warning.
+/// Runs the controllers of an embedded store until they have observed these generations of ReleasePins. An error is
+/// only a warning, because the changes are already made.
 pub(super) async fn observe(
     beside: &Beside<'_>,
     changed: &[(Key, i64)],
@@ -64,7 +64,7 @@ async fn read(client: &Client, key: &Key) -> Result<Option<Pin>, kube::Error> {
     }))
 }
 
-/// Returns whether the target is an embedded store whose controllers no process runs.
+/// Returns whether the target is an embedded store, and no process runs its controllers.
 pub(super) async fn is_unattended(connection: &Connection) -> bool {
     let Target::Embedded { .. } = connection.target else {
         return false;
@@ -73,7 +73,7 @@ pub(super) async fn is_unattended(connection: &Connection) -> bool {
     matches!(found, Ok(ControllerStatus::Absent(_)))
 }
 
-/// Returns the hint with the commands that continue a rollout.
+/// Returns the hint for a rollout that has not ended: the commands that continue it.
 pub(super) fn how_to_continue(address: &Address) -> String {
     format!(
         "no process runs the controllers of this store; add --wait to a command, or run them: {}",
@@ -81,7 +81,7 @@ pub(super) fn how_to_continue(address: &Address) -> String {
     )
 }
 
-/// Returns the hint with the command that runs the controllers.
+/// Returns the hint with the command that runs the controllers of the store.
 pub(super) fn how_to_run(address: &Address) -> String {
     format!(
         "no process runs the controllers of this store; run them: {}",
@@ -89,7 +89,7 @@ pub(super) fn how_to_run(address: &Address) -> String {
     )
 }
 
-/// Returns the address of the target, for commands in hints.
+/// Returns the flags that select the target, for the commands in hints.
 pub(super) fn address(beside: &Beside<'_>) -> Address {
     Address::of(beside.connection, beside.options, beside.environment)
 }

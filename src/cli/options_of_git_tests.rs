@@ -1,5 +1,5 @@
-//! Tests that no value of a flag becomes an option of git or runs a command. The tests pass values that look
-//! like options to bowline, with a fake git that records its arguments.
+//! Tests that git never treats the value of a bowline flag as an option or runs it as a command. The tests pass
+//! option-like values to bowline, and use a fake git that records its arguments.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -54,7 +54,7 @@ metadata: {name: cart-dev, namespace: shop, labels: {openchoreo.dev/component: c
 spec: {component: cart, environment: dev, releaseRef: {name: cart-1}}
 ";
 
-/// A repository, and a fake git that records its arguments.
+/// A repository for a test, and a fake git that records its arguments.
 struct Shop {
     place: tempfile::TempDir,
     root: PathBuf,
@@ -74,7 +74,7 @@ impl Shop {
         let git = git.into_iter().find(|file| file.is_file()).unwrap();
         let bin = place.path().join("bin");
         std::fs::create_dir_all(&bin).unwrap();
-        // The script writes one line per argument, and one line at the end of each call.
+        // The script writes each argument to a file, and a separator at the end of each call.
         let script = format!(
             "#!/bin/sh\nfor word; do printf '%s\\0' \"$word\" >> {0}; done\nexec {1} \"$@\"\n",
             place.path().join("words").display(),
@@ -123,7 +123,7 @@ impl Shop {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// Runs a command line in this process. Returns false if the parser or the verb refuses it.
+    /// Runs a bowline command in this process. Returns false if the command fails.
     async fn runs(&self, words: &[&str]) -> bool {
         let words = std::iter::once("bowline").chain(words.iter().copied());
         let words: Vec<OsString> = words.map(OsString::from).collect();
@@ -138,7 +138,7 @@ impl Shop {
         run(verb, &options, &self.environment).await.is_ok()
     }
 
-    /// Returns the arguments that git got since the previous call.
+    /// Returns the arguments that the fake git has got since the previous call of this function.
     fn words(&self) -> Vec<String> {
         let file = self.place.path().join("words");
         let words = std::fs::read(&file).unwrap_or_default();
@@ -148,7 +148,7 @@ impl Shop {
     }
 }
 
-/// Returns values that git, ssh or a shell could read as an option or a command.
+/// Returns values that git, ssh or a shell could treat as an option or a command.
 fn values(mark: &Path) -> Vec<String> {
     let mark = mark.display();
     vec![
@@ -177,7 +177,7 @@ async fn a_value_of_a_parsed_flag_is_no_option_of_git() {
     let begin = shop.git(&["rev-parse", "HEAD"]);
     for value in values(&mark) {
         let given = |flag: &str| format!("{flag}={value}");
-        // A directory whose name is the value.
+        // Create a directory with the value as its name, and use it as the repository.
         let directory = shop.place.path().join(value.replace('/', "_"));
         std::fs::create_dir_all(&directory).unwrap();
         let beside = format!("--repo={}", directory.display());
@@ -213,7 +213,7 @@ async fn a_value_of_a_parsed_flag_is_no_option_of_git() {
             shop.runs(&line).await;
             let words = shop.words();
             let became = |word: &&String| value.starts_with('-') && word.starts_with(&value);
-            // Git itself uses `--` and `-` as separators, so these values are not searched.
+            // bowline itself passes `--` and `-` to git, so the test cannot search for these values.
             let plain = ["--", "-"].contains(&value.as_str());
             let found = words.iter().find(became).filter(|_| !plain);
             assert_eq!(found, None, "{line:?}: {words:?}");
@@ -221,7 +221,7 @@ async fn a_value_of_a_parsed_flag_is_no_option_of_git() {
             shop.git(&["reset", "-q", "--hard", &begin]);
             shop.git(&["clean", "-q", "-f", "-d"]);
         }
-        // A layout file can choose the paths of new files, so the values are tested there too.
+        // A layout file also contains values, because it chooses the paths of new files. So they are tested too.
         for path in [format!("{value}.yaml"), format!("{value}/{{name}}.yaml")] {
             let layout = serde_json::Value::from(path.as_str()).to_string();
             let layout = format!("[layout]\nReleasePin = {layout}\n");
@@ -238,7 +238,7 @@ async fn a_value_of_a_parsed_flag_is_no_option_of_git() {
             shop.git(&["clean", "-q", "-f", "-d"]);
         }
     }
-    // The same command lines work with normal values, so the test exercises the right code.
+    // With normal values, the same commands succeed. This shows that the test reaches the right code.
     assert!(
         shop.runs(&[&promote[..], &["--reason=why"], &repo].concat())
             .await

@@ -1,4 +1,4 @@
-//! Prints results: tables for users, JSON and YAML for programs.
+//! Formats results: tables for users, JSON and YAML for programs.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -22,12 +22,12 @@ pub enum Format {
     Name,
 }
 
-/// Returns the line of an object for `-o name`: `release.openchoreo.dev/cart-v1`.
+/// Returns the output line of an object for `-o name`, such as `release.openchoreo.dev/cart-v1`.
 pub fn name_line(kind: &str, name: &str) -> String {
     format!("{}\n", text::line(&format!("{kind}/{name}")))
 }
 
-/// Prints rows as aligned columns. The first row is the header.
+/// Formats rows as aligned columns. The first row is the header.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
@@ -50,14 +50,14 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Prints a value as indented JSON with a line break at the end. Escapes control characters, which a terminal
-/// would interpret.
+/// Formats a value as indented JSON with a line break at the end. Escapes control characters, because a terminal
+/// would interpret them.
 pub fn json(value: &impl Serialize) -> String {
     let json = serde_json::to_string_pretty(value).unwrap_or_default();
     let mut out = String::with_capacity(json.len() + 1);
     for c in json.chars() {
         match text::is_unsafe(c) {
-            // In JSON, only strings can contain control characters, so a `\u` escape is valid here.
+            // Control characters can occur only in strings of the JSON, so a `\u` escape is valid here.
             true => {
                 let mut units = [0; 2];
                 for unit in c.encode_utf16(&mut units) {
@@ -71,7 +71,7 @@ pub fn json(value: &impl Serialize) -> String {
     out
 }
 
-/// Prints a value as a YAML document.
+/// Formats a value as a YAML document.
 pub fn yaml(value: &impl Serialize) -> String {
     bounded_yaml::write(&serde_json::to_value(value).unwrap_or(Value::Null))
 }

@@ -72,7 +72,7 @@ pub struct Create {
 }
 
 impl Create {
-    /// Returns the version and the directory as options for a command in a hint.
+    /// Returns the options `--version` and `-f` as the user gave them, to repeat them in a suggested command.
     fn options(&self) -> String {
         let file = self.file.as_ref().map(|file| file.to_string_lossy());
         let options = [
@@ -156,8 +156,8 @@ async fn create(
     )
     .await?;
     let (definitions, sourced) = definitions(arguments, &connection, options, say).await?;
-    // An existing release is compared only by content, so the commit that a reference would name need not be
-    // pushed yet.
+    // This release is used only to compare the content. So its git references may name a commit that is not pushed
+    // yet.
     let likeness = sourced.as_ref().map(|(source, _)| source);
     let likeness = likeness.unwrap_or(&Source::Embedded);
     let made = action::release(&definitions, arguments.version.as_deref(), likeness);
@@ -211,7 +211,7 @@ async fn create(
             say(format!("release {name} created"));
             Ok(Outcome::done(print(arguments.output, &created)).made())
         }
-        // Another client has created the release after the lookup.
+        // Another client has created the release since the lookup, so compare with that release.
         Err(kube::Error::Api(status)) if status.code == 409 => {
             let existing = api.get(&name).await?;
             existing_is_the_same(arguments, existing, &made, &git, say).await
@@ -220,8 +220,8 @@ async fn create(
     }
 }
 
-/// Returns the outcome for a release that already exists. Returns an error if its content differs. One may
-/// embed the definitions and the other refer to them.
+/// Returns the outcome for a release that already exists; an error if its content differs. The content may be the
+/// same even if one release embeds the definitions and the other refers to git.
 async fn existing_is_the_same(
     arguments: &Create,
     existing: Release,
@@ -250,7 +250,7 @@ async fn existing_is_the_same(
     Ok(Outcome::done(print(arguments.output, &existing)))
 }
 
-/// Reads the definitions from the target or from files.
+/// Reads the definitions of a component from the target, or from the files that the user gave.
 async fn definitions(
     arguments: &Create,
     connection: &Connection,
@@ -323,13 +323,13 @@ async fn show(
         let definitions = resolved(&release, &git, say).await?;
         release.spec = action::plain_spec(&definitions);
     }
-    // The managed fields and the annotation about compression are not part of the content.
+    // Remove the managed fields and the annotation about compression, because they are no content of the release.
     release.metadata.managed_fields = None;
     release.annotations_mut().remove(labels::COMPRESSION);
     Ok(print(arguments.output, &release))
 }
 
-/// Prints the size of a release, and how many bytes compression saves.
+/// Prints the size of a release, and how many bytes the compression of its definitions saves.
 fn say_sizes(release: &Release, say: &mut dyn FnMut(String)) {
     let stored = action::size(&release.spec);
     let mut plain = release.spec.clone();
@@ -388,7 +388,7 @@ async fn list(
         });
     }
     let named = named(connection).await;
-    // The metadata has all values for the table, and the specs are large.
+    // List only the metadata: it contains all values for the table, and the specs are large.
     let mut releases = api.list_metadata(&params).await?.items;
     releases.sort_by_key(|release| {
         (
@@ -439,7 +439,7 @@ fn size(release: &PartialObjectMeta<Release>) -> Option<u64> {
     release.annotations().get(labels::SIZE)?.parse().ok()
 }
 
-/// Returns the releases that ReleasePins and their holds name; None if the ReleasePins cannot be read.
+/// Returns the releases that ReleasePins name in their releaseRefs and holds. None if the ReleasePins cannot be read.
 async fn named(connection: &Connection) -> Option<BTreeSet<String>> {
     let pins: Api<ReleasePin> = Api::namespaced(connection.client.clone(), &connection.namespace);
     let pins = pins.list(&ListParams::default()).await.ok()?.items;
@@ -451,8 +451,8 @@ async fn named(connection: &Connection) -> Option<BTreeSet<String>> {
     Some(names.collect())
 }
 
-/// Returns the table row of a release. If a release of another tool does not have a value in its metadata,
-/// the column shows `?`.
+/// Returns the table row of a release. If the metadata does not contain a value, because another tool created the
+/// release, the column shows `?`.
 fn row(
     release: &PartialObjectMeta<Release>,
     named: Option<&BTreeSet<String>>,

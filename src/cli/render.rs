@@ -1,4 +1,4 @@
-//! `bowline render`: prints the manifests of a component. Writes nothing.
+//! `bowline render`: prints the manifests that a component renders to. Writes nothing to the target.
 
 use std::path::PathBuf;
 
@@ -50,7 +50,7 @@ enum Form {
     Name,
 }
 
-/// Returns the manifests. Prints warnings through `say`.
+/// Returns the rendered manifests as output. Prints warnings through `say`.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -84,7 +84,7 @@ pub async fn run(
         if own != *component {
             return Err(of_another(&own, component));
         }
-        // All objects are in one namespace of the cluster, so their location does not help the user.
+        // All objects are in the same namespace of the cluster, so messages need not say where each object is.
         let origins = Origins::Settings;
         let rendered = one(
             &catalog,
@@ -101,8 +101,8 @@ pub async fn run(
     let catalog = Catalog::read(path, options.namespace.as_deref())?;
     let mut all = Vec::new();
     for (component, definitions) in from_files(&catalog, arguments, &git, say).await? {
-        // The definitions come from the release, so messages must not name files that define objects with the
-        // same names.
+        // With `--release`, the definitions come from the release. Then messages must not name files that contain
+        // objects with the same names.
         let origins = match arguments.release {
             Some(_) => Origins::Settings,
             None => Origins::All,
@@ -131,7 +131,7 @@ pub async fn run(
     Ok(print(arguments.output, &all))
 }
 
-/// Returns the components to render: the component that the user named, or that of the release, or all.
+/// Returns the components to render: the one that the user named, or else that of the named release, or else all.
 async fn from_files(
     catalog: &Catalog,
     arguments: &Arguments,
@@ -165,7 +165,7 @@ fn of_another(component: &str, asked: &str) -> Error {
     Error::new(Exit::Failed, message)
 }
 
-/// Which objects have their file or namespace in messages: all, or only the EnvSettings.
+/// For which objects a message names the file or namespace: for all, or only for EnvSettings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origins {
     All,
@@ -217,7 +217,7 @@ async fn from_target(
     Ok((catalog, definitions))
 }
 
-/// Resolves the references of a release, and prints the warnings.
+/// Resolves the git and OCI references of a release to its definitions, and prints the warnings.
 pub(super) async fn resolved(
     release: &Release,
     git: &Git,

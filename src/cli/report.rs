@@ -1,5 +1,5 @@
-//! Prints the results of a verb on many objects: as a table, one line at once for each object; as JSON or
-//! YAML, one value at the end.
+//! Prints the results of a verb on many objects. As a table, each line is printed at once; as JSON or YAML, one value
+//! is printed at the end.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use super::target_object::TargetObject;
 use super::told;
 use crate::text;
 
-/// Prints results to stdout.
+/// Prints the results of a verb to stdout.
 pub(super) struct Report<'o> {
     out: &'o mut dyn Write,
     format: Format,
@@ -31,12 +31,13 @@ impl<'o> Report<'o> {
         }
     }
 
-    /// Adds the result of an object. If the reader of stdout has closed the pipe, the verb continues.
+    /// Adds the result for an object. If the reader of stdout has closed the pipe, this is ignored, because the verb
+    /// must continue.
     pub(super) fn add(&mut self, place: &TargetObject, word: &str) {
         self.add_labelled(&place.label(), place.namespace.as_deref(), word);
     }
 
-    /// Adds the result of an object, by its label.
+    /// Adds the result for an object that is given by its label.
     pub(super) fn add_labelled(&mut self, label: &str, namespace: Option<&str>, word: &str) {
         let dry = if self.dry_run { " (dry run)" } else { "" };
         match self.format {
@@ -50,8 +51,8 @@ impl<'o> Report<'o> {
             .push(json!({"name": label, "namespace": namespace, "result": word}));
     }
 
-    /// Prints all results if the output format is JSON or YAML. `failed` says that the verb has failed and
-    /// printed the error.
+    /// Prints all results if the output format is JSON or YAML. `failed` says whether the verb has already failed and
+    /// printed its error.
     pub(super) fn end(mut self, failed: bool, say: &mut dyn FnMut(String)) -> Result<(), Error> {
         let made = failed || !self.dry_run && !self.objects.is_empty();
         let objects = std::mem::take(&mut self.objects);

@@ -1,4 +1,4 @@
-//! What must exist before a verb starts: kinds of a cluster, and the file of an embedded store. If something
+//! Checks what must exist before a verb starts: kinds of a cluster, and the file of an embedded store. If something
 //! is missing, bowline refuses the verb.
 
 use kube::core::ApiResource;
@@ -10,8 +10,8 @@ use crate::api::{
     DeploymentPipeline, EnvSettings, Environment, Release, ReleasePin, Workload,
 };
 
-/// Returns the kinds that a verb reads or writes. Empty for verbs on any kind and for verbs that install the
-/// kinds.
+/// Returns the kinds that a verb reads or writes, which the cluster must have. Empty for verbs that work on any kind,
+/// and for verbs that install the kinds.
 pub(super) fn kinds(verb: &Verb) -> Vec<ApiResource> {
     match verb {
         Verb::Act(verb) if verb.subject().is_some() => Vec::new(),
@@ -55,9 +55,9 @@ pub(super) fn kinds(verb: &Verb) -> Vec<ApiResource> {
     }
 }
 
-/// Returns whether the file of an embedded store must exist. If the path is wrong, most verbs would create an
-/// empty store and hide the mistake. Verbs that create objects, and `version --server`, may start with a new
-/// store.
+/// Returns whether the file of an embedded store must exist before a verb starts. If a wrong path were accepted, the
+/// verb would create an empty store and hide the mistake. Verbs that create objects, and `version --server`, accept a
+/// new store.
 pub(super) fn store(verb: &Verb) -> bool {
     !matches!(
         verb,
@@ -69,7 +69,7 @@ pub(super) fn store(verb: &Verb) -> bool {
     )
 }
 
-/// Returns the kinds that the matrix needs.
+/// Returns the kinds that the cluster must have to show the matrix.
 fn matrix() -> Vec<ApiResource> {
     vec![
         kind::<ReleasePin>(),
@@ -79,7 +79,7 @@ fn matrix() -> Vec<ApiResource> {
     ]
 }
 
-/// Returns the kinds of the definitions of a release.
+/// Returns the kinds that the cluster must have to read the definitions of a release.
 fn definitions() -> Vec<ApiResource> {
     vec![
         kind::<Component>(),

@@ -56,16 +56,16 @@ pub struct Diff {
     git: GitFlags,
 }
 
-/// The subject that the user named.
+/// The subject whose revisions the user wants to see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
     Pin(Subject),
-    /// A subject of another kind, such as a workload.
+    /// A subject that is no ReleasePin, such as a workload.
     Named(Named),
 }
 
 impl Verb {
-    /// Returns the subject if the user named it with its kind, such as `deploy/web`; None for a ReleasePin.
+    /// Returns the subject if the user named it together with its kind, such as `deploy/web`; None for a ReleasePin.
     pub(super) fn subject(&self) -> Option<&Named> {
         let (Self::List(List { subject, .. }) | Self::Diff(Diff { subject, .. })) = self;
         match subject {
@@ -75,7 +75,7 @@ impl Verb {
     }
 }
 
-/// Parses a subject: `COMPONENT/ENVIRONMENT`, `releasepin/NAME` or `deploy/NAME`.
+/// Parses the subject that a user typed: `COMPONENT/ENVIRONMENT`, `releasepin/NAME` or `deploy/NAME`.
 fn subject(text: &str) -> Result<Wanted, String> {
     let wanted =
         || "write it as COMPONENT/ENVIRONMENT, as releasepin/NAME or as deploy/NAME".to_owned();
@@ -153,13 +153,13 @@ pub async fn run(
     }
 }
 
-/// The content of a revision, as a column of the table shows it.
+/// The content of a revision, in the form that a column of the table shows.
 pub trait Shown: Serialize {
-    /// The header of the column.
+    /// The header of the content column, such as `RELEASE`.
     const HEAD: &'static str;
-    /// Returns the text of the column.
+    /// Returns the text of the content column for this revision.
     fn label(&self) -> &str;
-    /// Returns the number of holds in the revision.
+    /// Returns the number of holds that the subject had in this revision.
     fn holds(&self) -> usize;
 }
 
@@ -187,7 +187,7 @@ impl Shown for Content {
     }
 }
 
-/// Prints the revisions of a subject, newest first.
+/// Returns the revisions of a subject in the output format. A table shows the newest revision first.
 pub fn print<C: Shown>(found: &Revisions<C>, format: Format, now: Timestamp) -> String {
     let newest_first: Vec<&Row<C>> = found.rows.iter().rev().collect();
     match format {

@@ -1,4 +1,4 @@
-//! `bowline screenshot`: draws any screen without a terminal.
+//! `bowline screenshot`: draws a screen of the terminal UI without a terminal.
 
 use std::io::Write;
 
@@ -58,8 +58,8 @@ pub async fn run(
             Error::new(Exit::Failed, format!("stopped by signal {signal}"))
         }
     })?;
-    // The text contains escape sequences for colours on purpose. The screen has already removed other control
-    // characters.
+    // The text is printed unchanged, because it contains escape sequences for colours. Other control characters are
+    // already removed.
     std::io::stdout().write_all(drawn.as_bytes())?;
     Ok(Exit::Done)
 }

@@ -1,5 +1,5 @@
-//! The setup that all verbs share which change something: the read model, the user name, the clock of the
-//! target.
+//! The setup that all verbs share which change something: the read model, the name of the user, and the target's
+//! clock.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::subjects::service::NotApplied;
 use crate::subjects::workload::WORKLOADS;
 use crate::{subjects, text};
 
-/// The user name and the clock of the target.
+/// The name of the user and the clock, as the target reports them.
 pub(super) struct Server {
     pub(super) user: String,
     ahead: SignedDuration,
@@ -30,7 +30,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Asks the target for the user name and the time. Prints a message if the clocks differ.
+    /// Asks the target for the name of the user and the time. Prints a message if the target's clock differs from
+    /// that of this machine.
     pub(super) async fn ask(
         connection: &Connection,
         say: &mut dyn FnMut(String),
@@ -53,7 +54,7 @@ impl Server {
         Ok(Self { user, ahead, now })
     }
 
-    /// Builds the request that all planners get.
+    /// Builds the part of a request that is the same for all planners: operation id, time, user and reason.
     pub(super) fn asked(&self, connection: &Connection, reason: Option<String>) -> Asked {
         Asked {
             operation: uuid::Uuid::new_v4().to_string(),
@@ -64,7 +65,7 @@ impl Server {
         }
     }
 
-    /// Returns a clock with the time of the target.
+    /// Returns a function that returns the current time of the target.
     pub(super) fn clock(&self) -> impl Fn() -> Timestamp + Send + Sync + use<> {
         let ahead = self.ahead;
         move || {
@@ -74,7 +75,8 @@ impl Server {
     }
 }
 
-/// Starts the watches of a namespace. Returns when the first lists of `sources` are complete.
+/// Starts the watches of ReleasePins in the namespace of the connection. Returns when the first lists of `sources`
+/// are complete.
 pub(super) async fn live(
     connection: &Connection,
     options: &Options,
@@ -84,7 +86,7 @@ pub(super) async fn live(
     settled(feed, connection, options, sources, &[]).await
 }
 
-/// Starts the watches of all namespaces. Returns when the first lists of `sources` are complete.
+/// Starts the watches of ReleasePins in all namespaces. Returns when the first lists of `sources` are complete.
 pub(super) async fn live_everywhere(
     connection: &Connection,
     options: &Options,
@@ -94,9 +96,8 @@ pub(super) async fn live_everywhere(
     settled(feed, connection, options, sources, &[]).await
 }
 
-/// Starts the watches of the whole matrix: of ReleasePins, and of workloads that exist without bowline.
-/// Returns when the first lists are complete. If the cluster has workloads, it need not have the CRDs of
-/// bowline.
+/// Starts the watches for the whole matrix, including workloads. Returns when the first lists are complete. If the
+/// cluster has workloads, it does not need the CRDs of bowline.
 pub(super) async fn live_matrix(
     connection: &Connection,
     options: &Options,
@@ -111,7 +112,7 @@ pub(super) async fn live_matrix(
     settled(feed, connection, options, &READ_BY_CHANGES, &WORKLOADS).await
 }
 
-/// Returns the reasons why workloads could not be read, each once.
+/// Returns the reasons why some kinds of workloads could not be read. Each reason occurs once.
 pub(super) fn unread_workloads(world: &World) -> BTreeSet<String> {
     let reasons = WORKLOADS
         .iter()
@@ -127,7 +128,7 @@ async fn settled(
     of_others: &[Source],
 ) -> Result<Feed, Error> {
     let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
-    // The client has already retried the reads of a busy server, so a failure is final.
+    // The client has already retried requests to a busy server, so a failed watch is not waited for.
     let is_settled = |world: &World| {
         let mut of_others = of_others.iter();
         stale(world, sources).is_some()
@@ -171,7 +172,7 @@ async fn settled(
     }
 }
 
-/// Returns the message about the first source that the user may not watch.
+/// Returns a message about the first of `sources` that the server denies the user; None if the user may read all.
 fn denied(world: &World, sources: &[Source]) -> Option<String> {
     sources
         .iter()
@@ -183,22 +184,22 @@ fn denied(world: &World, sources: &[Source]) -> Option<String> {
         })
 }
 
-/// Returns the error of the first source whose watch failed.
+/// Returns the error of the first of `sources` whose watch failed; None if no watch failed.
 fn stale(world: &World, sources: &[Source]) -> Option<String> {
     let mut reasons = sources.iter().filter_map(|source| world.why_stale(*source));
     reasons.next().map(str::to_owned)
 }
 
-/// Returns the error of an action that rules refuse, with the hints of the rules. The commands in hints
-/// contain the flags of the target.
+/// Returns the error for a command that rules refuse, with their hints. The commands in the hints contain the flags
+/// that select the target.
 pub(super) fn refused(refusals: Vec<Refusal>, address: &Address) -> Error {
     let aim = |line: &str| address.bowline(line);
     let hints = refusals.iter().flat_map(|refusal| refusal.hints(&aim));
     hints.fold(without_hints(&refusals), Error::and_hint)
 }
 
-/// Returns the error of an action that rules refuse while no controller runs. Waiting would not help, so the
-/// hint `how` (the command that runs a controller) replaces the hint to wait.
+/// Returns the error for a command that rules refuse while no controller runs. It is useless to wait then, so the
+/// hint `how`, which says how to run a controller, replaces the hint to wait.
 pub(super) fn refused_without_controller(
     refusals: &[Refusal],
     how: String,
@@ -222,7 +223,7 @@ fn without_hints(refusals: &[Refusal]) -> Error {
     Error::new(exit, messages.join("\n"))
 }
 
-/// Returns the error of a command that could not be planned.
+/// Returns the error for a command that could not be planned.
 pub(super) fn not_planned(error: NotPlanned, address: &Address) -> Error {
     match error {
         NotPlanned::Refused(refusals) => refused(refusals, address),
@@ -233,7 +234,7 @@ pub(super) fn not_planned(error: NotPlanned, address: &Address) -> Error {
     }
 }
 
-/// Returns the error of a plan of which nothing was applied.
+/// Returns the error for a plan that failed before its first change.
 pub(super) fn not_applied(error: NotApplied, address: &Address) -> Error {
     match error {
         NotApplied::NotPlanned(error) => not_planned(error, address),
@@ -241,7 +242,8 @@ pub(super) fn not_applied(error: NotApplied, address: &Address) -> Error {
     }
 }
 
-/// Returns the component that the user named, or else the component that the configuration names.
+/// Returns the component that the user named. If the user named none, returns the component from the configuration;
+/// an error if there is none.
 pub(super) fn component(connection: &Connection, named: Option<&str>) -> Result<String, Error> {
     let Some(meant) = named.or(connection.component.as_deref()) else {
         let error = Error::new(

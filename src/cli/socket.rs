@@ -1,4 +1,5 @@
-//! The HTTP sockets of `serve` and `controller`: their limits, and a stop that lets running requests finish.
+//! The HTTP sockets of `bowline serve` and `bowline controller`: their limits, and a stop that lets running requests
+//! finish.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,13 +18,13 @@ use tower::BoxError;
 
 use super::error::{Error, Exit};
 
-/// The largest head of a request in bytes.
+/// The largest head (request line and headers) of a request in bytes.
 pub const HEAD_LIMIT: u16 = u16::MAX;
-/// The largest number of open connections. Further connections wait.
+/// The largest number of open connections. Further connections have to wait.
 const CONNECTIONS: usize = 1024;
-/// How long a client may take to send its request.
+/// How long a client may take to send its request before the connection is closed.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// How long running requests may continue after a stop.
+/// How long running requests may continue after the socket is stopped.
 pub const GRACE: Duration = Duration::from_secs(5);
 
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
@@ -47,7 +48,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync +
     })
 }
 
-/// Returns a future that completes at an interrupt by the user.
+/// Returns a future that completes when the user interrupts bowline.
 #[cfg(not(unix))]
 pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync + use<>> {
     Ok(async {
@@ -55,7 +56,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + Sync +
     })
 }
 
-/// Serves connections until `stop` completes, and then lets running requests finish.
+/// Answers requests on a socket until `stop` completes, and then lets running requests finish.
 pub async fn serve<A, F, B>(listener: TcpListener, stop: impl Future<Output = ()>, answer: A)
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -75,8 +76,8 @@ where
             (accepted, seat) = accepted => match accepted {
                 Ok((stream, _)) => (stream, seat),
                 Err(error) => {
-                    // Usually the process has no free file descriptor, and gets one when another connection
-                    // ends.
+                    // Usually the process has no free file descriptor. It gets one when another connection ends, so
+                    // try again after a pause.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;

@@ -1,5 +1,5 @@
-//! `bowline status`: prints the matrix of components and environments, with the release in each cell, and the
-//! workloads that exist without bowline.
+//! `bowline status`: prints the matrix of components and environments, with the release in each cell. Also prints the
+//! workloads that bowline did not deploy.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub struct Arguments {
     output: Format,
 }
 
-/// Prints the matrix of a namespace, or of all namespaces.
+/// Prints the matrix of one namespace or of all namespaces, as the arguments say.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -48,7 +48,7 @@ pub async fn run(
     now: Timestamp,
     say: &mut dyn FnMut(String),
 ) -> Result<String, Error> {
-    // The workloads can be shown even if the cluster does not have the CRDs of bowline.
+    // Workloads can be shown even on a cluster without the CRDs of bowline, so no kinds are required.
     let any = Options {
         kinds: Vec::new(),
         ..options.clone()
@@ -108,13 +108,14 @@ pub async fn run(
     })
 }
 
-/// Returns the kind of a workload with its group, as in `kubectl -o name`.
+/// Returns the kind of a workload with its group, in the form of `kubectl -o name`.
 fn label(workload: &SubjectRef) -> String {
     let kind = (workload.kind.resource)();
     format!("{}.{}", kind.kind.to_lowercase(), kind.group)
 }
 
-/// Returns the message about an empty matrix, with the next step. `namespace` is None for all namespaces.
+/// Returns the message for an empty matrix, with the next step. `namespace` is None if the matrix is for all
+/// namespaces.
 async fn nothing(
     connection: &Connection,
     namespace: Option<&str>,
@@ -147,7 +148,7 @@ async fn nothing(
     [vec![message], steps, vec![all]].concat()
 }
 
-/// Returns the text that says how a user adds the first definitions.
+/// Returns hints that say how a user adds the first definitions to the target.
 fn first_definitions(connection: &Connection, address: &Address) -> Vec<String> {
     match connection.repository.is_some() {
         true => {
@@ -166,8 +167,8 @@ fn first_definitions(connection: &Connection, address: &Address) -> Vec<String> 
     }
 }
 
-/// Returns the error about a component without a row: the component does not exist, or has no release and no
-/// ReleasePin.
+/// Returns the error for a component that has no row in the matrix. Either the component does not exist, or it has no
+/// release and no ReleasePin.
 async fn absent(
     component: &str,
     known: Vec<String>,
@@ -196,21 +197,20 @@ async fn absent(
     }
 }
 
-/// The matrix of components and environments, for printing. The environments are in the order of the
-/// pipeline.
+/// The matrix of components and environments in the form that is printed.
 pub struct Matrix {
     environments: Vec<String>,
     rows: Vec<Row>,
-    /// The ReleasePins in files that are not checked out: namespace, component, environment.
+    /// The ReleasePins in files that are not checked out: namespace, component and environment of each.
     left_out: BTreeSet<(String, String, String)>,
-    /// The ReleasePins in files that cannot be parsed: namespace, component, environment.
+    /// The ReleasePins in files that cannot be parsed: namespace, component and environment of each.
     unread: BTreeSet<(String, String, String)>,
     /// Whether a file that bowline cannot read may contain more ReleasePins.
     hides: bool,
-    /// The releases in files that are not checked out.
+    /// The names of the releases in files that are not checked out.
     left_out_releases: BTreeSet<String>,
     faults: Vec<PipelineFault>,
-    /// Whether the rows name their namespaces.
+    /// Whether the matrix is for all namespaces, so that each row names its namespace.
     all_namespaces: bool,
 }
 
@@ -218,30 +218,30 @@ struct Row {
     namespace: String,
     /// The name that users type: a component, or a workload with its kind, such as `deploy/web`.
     name: String,
-    /// The workload; None for the row of a component.
+    /// The workload that the row is about; None if the row is about a component.
     workload: Option<SubjectRef>,
-    /// One cell per environment; None if the component is not deployed there.
+    /// The cells of the row, one per environment. A cell is None if the component is not deployed there.
     cells: Vec<Option<Shown>>,
 }
 
-/// A cell, for printing.
+/// A cell of the matrix in the form that is printed.
 struct Shown {
     release: String,
     version: String,
     health: Health,
-    /// The reason and the message of the Ready condition, if the ReleasePin has failed.
+    /// The reason and the message of the Ready condition if the ReleasePin has failed; otherwise None.
     reason: Option<(String, String)>,
     behind: Option<usize>,
     held: bool,
     /// Whether the ReleasePin has only expired holds.
     expired: bool,
-    /// The release that still runs, if another one is effective.
+    /// The release that still runs, if another release is effective; otherwise None.
     runs: Option<String>,
-    /// The time since which the release is effective.
+    /// The time at which the release became effective; None if it is unknown.
     since: Option<Timestamp>,
-    /// The active holds as text: owner, reason and end.
+    /// One text per active hold: its owner, reason and end.
     holds: Vec<String>,
-    /// The last good release, which a rollback restores.
+    /// The last good release, which a rollback restores; None if there is none.
     last_good: Option<String>,
 }
 
@@ -285,7 +285,7 @@ fn glyph(health: Health) -> char {
 }
 
 impl Matrix {
-    /// Builds the matrix of a namespace, or of all namespaces, from the read model.
+    /// Builds the matrix from the read model, for one namespace; for all namespaces if `namespace` is None.
     pub fn of(world: &World, namespace: Option<&str>, now: Timestamp) -> Self {
         let columns = matrix::columns(world, namespace);
         let keys = matrix::keys(world);
@@ -309,7 +309,7 @@ impl Matrix {
                 }
             })
             .collect();
-        // Rows of components come before rows of workloads.
+        // The rows of components come before the rows of workloads.
         let place = |row: &Row| {
             (
                 row.namespace.clone(),
@@ -335,7 +335,7 @@ impl Matrix {
         }
     }
 
-    /// Returns whether certainly nothing is deployed.
+    /// Returns whether certainly nothing is deployed. Returns false if bowline has not read some files.
     fn is_empty(&self) -> bool {
         let mut cells = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
         let is_known = !self.hides && self.left_out.is_empty() && self.unread.is_empty();
@@ -343,13 +343,14 @@ impl Matrix {
     }
 
     fn has_component(&self, health: Health) -> bool {
-        // bowline's controllers do not run the rollouts of workloads, so only components count.
+        // bowline's controllers do not run the rollouts of workloads, so only the rows of components count.
         let components = self.rows.iter().filter(|row| row.workload.is_none());
         let mut cells = components.flat_map(|row| row.cells.iter().flatten());
         cells.any(|cell| cell.health == health)
     }
 
-    /// Changes the health from missing to unknown if the release is in a file that is not checked out.
+    /// Sets the health to unknown for releases in files that are not checked out. Otherwise these releases would
+    /// count as missing.
     fn without_releases(&mut self, left_out: &BTreeSet<String>) {
         let cells = self.rows.iter_mut().flat_map(|row| &mut row.cells);
         for cell in cells.flatten() {
@@ -361,8 +362,8 @@ impl Matrix {
         }
     }
 
-    /// Adds ReleasePins that are in files which are not checked out or cannot be parsed. Their releases are
-    /// unknown.
+    /// Adds the ReleasePins in files that are not checked out or cannot be parsed. Their cells show that the release
+    /// is unknown.
     fn leave_out(&mut self, pins: Vec<LeftOutPin>, namespace: Option<&str>) {
         let is_wanted = |pin: &LeftOutPin| namespace.is_none_or(|wanted| pin.namespace == wanted);
         for pin in pins.into_iter().filter(is_wanted) {
@@ -400,7 +401,7 @@ impl Matrix {
         self.left_out.contains(&place)
     }
 
-    /// Returns whether an empty cell may have a ReleasePin in a file that bowline has not read.
+    /// Returns whether an empty cell may belong to a ReleasePin in a file that bowline has not read.
     fn is_unknown(&self, row: &Row, environment: &str) -> bool {
         let place = (
             row.namespace.clone(),
@@ -410,7 +411,7 @@ impl Matrix {
         self.hides || self.left_out.contains(&place) || self.unread.contains(&place)
     }
 
-    /// Returns warnings that name the ReleasePins and releases in files that are not checked out.
+    /// Returns warnings about the ReleasePins and releases in files that are not checked out.
     fn warnings(&self) -> Vec<String> {
         let names: Vec<&str> = self.left_out_releases.iter().map(String::as_str).collect();
         let releases = (!names.is_empty()).then(|| {
@@ -442,7 +443,7 @@ impl Matrix {
         })
     }
 
-    /// Returns one line per fault: of pipelines first, then of ReleasePins and workloads.
+    /// Returns one line per fault. The faults of pipelines come first, then those of ReleasePins and workloads.
     fn failures(&self) -> Vec<String> {
         let faults = self.faults.iter();
         let mut lines: Vec<String> = faults
@@ -474,7 +475,7 @@ impl Matrix {
         }
     }
 
-    /// Prints the matrix as text.
+    /// Returns the matrix as a table for the user.
     pub fn text(&self) -> String {
         let namespace = |name: &str| self.all_namespaces.then(|| name.to_owned());
         let mut header: Vec<String> = namespace("NAMESPACE").into_iter().collect();
@@ -510,7 +511,7 @@ impl Matrix {
         text
     }
 
-    /// Prints one line per deployed component and environment, with holds and last good release.
+    /// Returns a table with one line per deployed component and environment, including holds and last good release.
     fn wide(&self, now: Timestamp) -> String {
         let namespace = |name: &str| self.all_namespaces.then(|| name.to_owned());
         let mut header: Vec<String> = namespace("NAMESPACE").into_iter().collect();

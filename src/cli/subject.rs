@@ -1,5 +1,5 @@
-//! The verbs on a subject that the user names with its kind, such as `deploy/web`: reading its revisions,
-//! comparing two of them, and changing the subject.
+//! The verbs on a subject that the user names together with its kind, such as `deploy/web`: they read its revisions,
+//! compare two of them, or change the subject.
 
 use std::io::IsTerminal;
 use std::sync::atomic::AtomicBool;
@@ -26,15 +26,15 @@ use crate::engine::subject::{Kind, SubjectRef};
 use crate::engine::world::{Key, World};
 use crate::subjects;
 
-/// A subject that the user named with its kind; the namespace is not known yet.
+/// A subject that the user named together with its kind. Its namespace is known only after the connection is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     kind: &'static Kind,
     name: String,
 }
 
-/// Parses a subject with its kind. None if the word contains no kind, or a kind that plans its own commands,
-/// such as ReleasePin.
+/// Parses a subject with its kind, such as `deploy/web`. Returns None if the word contains no kind, or if the kind is
+/// ReleasePin, which has its own planner.
 pub(super) fn named(word: &str) -> Option<Named> {
     let (prefix, name) = word.split_once('/')?;
     let kind = subjects::kinds().find(|kind| kind.prefixes.contains(&prefix))?;
@@ -44,7 +44,7 @@ pub(super) fn named(word: &str) -> Option<Named> {
     })
 }
 
-/// Parses an optional argument like [`named`].
+/// Parses the optional argument of a verb like [`named`]; None if the argument is missing.
 pub(super) fn named_by(word: Option<&String>) -> Option<Named> {
     named(word?)
 }
@@ -62,7 +62,7 @@ impl Named {
     ) -> Result<(Connection, SubjectRef), Error> {
         super::kinds::check_name("name", &self.name)?;
 
-        // Workloads exist on every cluster, so the cluster need not have the CRDs of bowline.
+        // Workloads exist on every cluster, so the verb does not require the CRDs of bowline.
         let options = Options {
             kinds: Vec::new(),
             ..options.clone()
@@ -90,7 +90,7 @@ impl Named {
         found.map_err(|error| error::of_subject(error, &address))
     }
 
-    /// Reads the two sides of a comparison of revisions.
+    /// Reads two revisions of the subject as the two sides of a comparison.
     pub(super) async fn sides(
         &self,
         wanted: (Option<i64>, Option<i64>),
@@ -103,7 +103,8 @@ impl Named {
             .map_err(|error| Error::new(Exit::Failed, error.to_string()))
     }
 
-    /// Plans a verb, shows the plan, asks for confirmation, applies the plan and waits for the rollout.
+    /// Runs a verb on the subject: plans, shows the plan, asks for confirmation, applies the plan and waits for the
+    /// rollout.
     pub(super) async fn act(
         &self,
         verb: impl FnOnce(Timestamp) -> Result<Verb, Error>,
@@ -133,7 +134,7 @@ impl Named {
             let lacks = change.reason_rule();
             match (changes.dry_run, confirm::asks(changes.yes)) {
                 (true, _) => say(format!("{lacks}; without --reason bowline refuses it")),
-                // The user can type the reason as part of the confirmation.
+                // The plan needs a reason. The user can type it at the question for confirmation.
                 (false, true) => {}
                 (false, false) => {
                     return Err(Error::new(Exit::Refused, lacks).with_hint("add --reason TEXT"));
@@ -151,7 +152,8 @@ impl Named {
         }
         let mut plan = plan;
         if is_changing {
-            // No pipeline contains these subjects, so the confirmation does not depend on the read model.
+            // These subjects are in no pipeline, so the confirmation does not depend on the read model, which may be
+            // empty.
             let confirmation = Confirmation::of_plan(&plan, &World::new());
             let question = shown::planned(&plan, &shown, None, Format::Table);
             let accepted = confirm::confirm(confirmation, changes.yes, &question)?;
@@ -174,7 +176,7 @@ impl Named {
         Ok(Outcome::ending(text, exit).made())
     }
 
-    /// Waits until the rollout is healthy. The change is already made, so an error here does not undo it.
+    /// Waits until the rollout of the changed subject is healthy. An error here does not undo the change.
     async fn wait(
         &self,
         connection: &Connection,
@@ -217,7 +219,7 @@ impl Named {
     }
 }
 
-/// Returns the diff of a changed object; None if the object does not change.
+/// Returns the diff of an object before and after a change; None if the object stays the same.
 fn difference([before, after]: &[serde_json::Value; 2]) -> Option<Diff> {
     let options = diff::Options {
         lines: true,

@@ -1,4 +1,4 @@
-//! Reads the environment of the process, and configures the log.
+//! Reads the environment of the bowline process, and configures its log.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
@@ -9,7 +9,7 @@ use super::controller::LogFormat;
 use crate::connect::Environment;
 use crate::text;
 
-/// Reads the environment variables, directories and user name of the process.
+/// Reads the environment variables, directories and user name of the bowline process.
 pub(super) fn environment() -> Environment {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let user = ["USER", "LOGNAME", "USERNAME"]
@@ -33,9 +33,10 @@ pub(super) fn environment() -> Environment {
     }
 }
 
-/// Logs to stderr, at the level of `BOWLINE_LOG` or else `default`. Without both, there is no log.
+/// Logs to stderr. The environment variable `BOWLINE_LOG` sets the level, or else `default`; without both, there is
+/// no log.
 ///
-/// Only a terminal gets colours, and only if `NO_COLOR` is not set.
+/// The log has colours only on a terminal, and only if `NO_COLOR` is not set.
 pub(super) fn log_to_stderr(default: Option<&str>, format: LogFormat) {
     let filter = EnvFilter::try_from_env("BOWLINE_LOG").ok();
     let Some(filter) = filter.or_else(|| default.map(EnvFilter::new)) else {
@@ -53,8 +54,8 @@ pub(super) fn log_to_stderr(default: Option<&str>, format: LogFormat) {
     };
 }
 
-/// Writes one event at a time. Removes control characters except the colours of the log itself, and indents
-/// every line after the first, so that quoted text cannot look like another event.
+/// Writes log events to `W`. Removes control characters except the log's own colours, and indents all lines of an
+/// event after the first. So text in an event cannot look like another event.
 struct LogWriter<W>(W);
 
 impl<W: Write> Write for LogWriter<W> {
@@ -70,8 +71,8 @@ impl<W: Write> Write for LogWriter<W> {
     }
 }
 
-/// Removes control characters from an event, but keeps escape sequences that only select a colour or a weight
-/// (`ESC [ 32 m`). In quoted texts, the log library has already escaped these.
+/// Removes control characters from a log event, but keeps escape sequences that select a colour or a weight (`ESC [
+/// 32 m`). These come only from the log library, because it has escaped those in quoted texts.
 fn without_controls(event: &str) -> String {
     let mut cleaned = String::new();
     let mut rest = event;

@@ -1,22 +1,22 @@
-//! An object of the target that a verb on objects reads or writes.
+//! Identifies an object of the target that a verb reads or writes.
 
 use kube::api::{Api, DynamicObject};
 
 use super::connect::Connection;
 use super::kinds::Kind;
 
-/// Identifies an object: kind, namespace and name, with the API client for it.
+/// The kind, namespace and name of an object on the target, with an API client for it.
 pub struct TargetObject {
     pub kind: Kind,
-    /// The namespace; None for a cluster-scoped kind.
+    /// The namespace of the object; None if its kind is cluster-scoped.
     pub namespace: Option<String>,
     pub name: String,
-    /// The API client for objects of the kind in the namespace.
+    /// The API client for objects of this kind in this namespace.
     pub objects: Api<DynamicObject>,
 }
 
 impl TargetObject {
-    /// Builds the identity of an object. Leaves out the namespace if the kind is cluster-scoped.
+    /// Identifies an object on the target. Ignores `namespace` if the kind is cluster-scoped.
     pub fn new(connection: &Connection, kind: Kind, namespace: &str, name: &str) -> TargetObject {
         TargetObject {
             namespace: kind.namespaced.then(|| namespace.to_owned()),
@@ -26,7 +26,7 @@ impl TargetObject {
         }
     }
 
-    /// Returns `kind/name` for messages.
+    /// Returns the object as `kind/name`, for messages.
     pub fn label(&self) -> String {
         format!("{}/{}", self.kind.label(), self.name)
     }

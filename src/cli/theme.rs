@@ -1,4 +1,4 @@
-//! `bowline theme`: imports the themes of other programs.
+//! `bowline theme`: converts themes of other programs to themes of bowline.
 
 mod names;
 mod skin;
@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use super::connect::Environment;
 use super::error::{Error, Exit};
 
-/// The folder of themes in the configuration directory of bowline.
+/// The name of the folder with the user's themes, in the configuration directory of bowline.
 const DIRECTORY: &str = "themes";
 
 /// The arguments of `theme`.
@@ -31,7 +31,7 @@ pub struct Import {
     name: Option<String>,
 }
 
-/// Converts the skin, and prints the theme or saves it.
+/// Converts a skin of k9s to a theme. Prints the theme, or saves it if the user gave a name.
 pub fn run(
     Verb::Import(arguments): &Verb,
     environment: &Environment,
@@ -63,7 +63,7 @@ pub fn run(
     Ok(String::new())
 }
 
-/// Writes a theme to the folder of themes. Does not overwrite an existing theme.
+/// Saves a theme in the folder of the user's themes, and returns its path. Fails if a theme with this name exists.
 fn keep(name: &str, theme: &str, config_dir: Option<&Path>) -> Result<PathBuf, Error> {
     let Some(config_dir) = config_dir else {
         let why = "no home directory, so the theme cannot be saved";

@@ -1,4 +1,4 @@
-//! `bowline version`: the version of the program, and of the target's server.
+//! `bowline version`: prints the version of bowline, and that of the target's server.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
-//! Applies a plan and reports the result of each change. If the user interrupts bowline, the plan stops
-//! between two changes.
+//! Applies a plan and reports the result of each change. If the user interrupts bowline, it stops between two
+//! changes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +12,7 @@ use crate::error::Exit;
 use crate::subjects::service::{self, Confirmed, NotApplied, Service};
 use crate::text::quoted;
 
-/// The result of an applied plan.
+/// The result of applying a plan.
 pub(crate) struct Became {
     /// The result of each change, in the order of the plan.
     pub(crate) results: Vec<Result>,
@@ -21,18 +21,18 @@ pub(crate) struct Became {
     pub(crate) interrupted: bool,
 }
 
-/// The result of one change.
+/// The result of one change of a plan.
 pub(crate) enum Result {
-    /// The change was made. Contains the new revision of the subject.
+    /// bowline made the change. Contains the new revision of the subject.
     Done(i64),
-    /// The change is in a commit on a branch that is not checked out.
+    /// bowline committed the change on a branch that is not checked out.
     Committed,
-    /// The subject already had the desired state.
+    /// The subject already had the desired state, so bowline wrote nothing.
     Unchanged,
-    /// The change was not started.
+    /// bowline did not start the change.
     NotBegun,
     Failed,
-    /// The server did not answer, so nobody knows whether the change was made.
+    /// The server did not answer, so it is unknown whether the change was made.
     Unknown,
 }
 
@@ -59,8 +59,8 @@ impl Result {
     }
 }
 
-/// Applies a confirmed plan. Returns the result, and whether the user interrupted the plan. On a server, an
-/// interrupt stops the plan after the current write. In a repository, an interrupt ends the program at once.
+/// Applies a confirmed plan, and returns its result. If the user interrupts bowline, a plan on a server stops after
+/// the current write; in a repository, bowline ends at once.
 pub(crate) async fn apply(
     service: &Service<'_>,
     confirmed: &mut Confirmed,
@@ -73,7 +73,7 @@ pub(crate) async fn apply(
     let mut applying = std::pin::pin!(service.apply(confirmed, user, clock, &abort));
     let applied = tokio::select! {
         applied = &mut applying => applied,
-        // If bowline cannot handle the signal, an interrupt ends the program at once.
+        // If bowline cannot install a handler for the signal, an interrupt ends the process at once.
         Ok(()) = tokio::signal::ctrl_c(), if !commits => {
             abort.store(true, Ordering::SeqCst);
             say("interrupted: bowline finishes the current write, then stops".to_owned());
@@ -83,7 +83,7 @@ pub(crate) async fn apply(
     (applied, abort.load(Ordering::SeqCst))
 }
 
-/// Prints the errors and warnings of applied changes, and returns the results.
+/// Prints the errors and warnings of a plan's changes. Returns the result of each change.
 pub(crate) fn became(
     plan: &Plan,
     answers: &[std::result::Result<Applied, ApplyError>],
@@ -142,8 +142,8 @@ fn done(pin: &str, applied: &Applied, say: &mut dyn FnMut(String)) -> Result {
     }
 }
 
-/// Returns the exit code of an error. None for a change that was not started: the exit code then comes from
-/// the other changes.
+/// Returns the exit code for the error of a change. None if the change was not started, because then the other
+/// changes decide the exit code.
 fn exit(error: &ApplyError) -> Option<Exit> {
     Some(match error {
         ApplyError::NotBegun { .. } => return None,

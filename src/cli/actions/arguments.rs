@@ -35,7 +35,8 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns whether bowline fetches from the git remote of a repository before it plans the verb.
+    /// Returns whether bowline fetches from the git remote before it plans this verb. Only used if the target is a
+    /// repository.
     pub(super) fn before_plan(&self) -> BeforePlan {
         match self {
             Self::Deploy(_) | Self::Promote(_) => BeforePlan::Fetch,
@@ -45,8 +46,8 @@ impl Verb {
         }
     }
 
-    /// Returns the subject if the user named it with its kind, such as `deploy/web`; None if the user named a
-    /// component.
+    /// Returns the subject if the user named it together with its kind, such as `deploy/web`; None if the user named
+    /// a component.
     pub(crate) fn subject(&self) -> Option<Named> {
         named_by(match self {
             Self::Deploy(_) | Self::Promote(_) => None,
@@ -57,8 +58,8 @@ impl Verb {
         })
     }
 
-    /// Converts the verb for a subject that the user named with its kind. Fails if a flag is only valid for
-    /// components.
+    /// Converts the verb to a command on a subject such as `deploy/web`. Fails if the user gave a flag that is only
+    /// valid for components.
     pub(super) fn on_subject(&self, now: Timestamp) -> Result<SubjectVerb, Error> {
         let only_releases = |flag: &str| {
             let message = format!("{flag} is only for components: it names a release");
@@ -91,7 +92,8 @@ impl Verb {
         })
     }
 
-    /// Returns an error if a flag has no effect for a ReleasePin, because it is only valid for workloads.
+    /// Returns an error if the user gave a flag that is only valid for workloads, because it has no effect on a
+    /// ReleasePin.
     pub(super) fn check(&self) -> Result<(), Error> {
         let flag = match self {
             Self::Rollback(arguments) if arguments.force => "--force",
@@ -256,17 +258,17 @@ pub struct UndoArguments {
     pub(super) changes: Changes,
 }
 
-/// The end of a hold, as the user typed it.
+/// The end of a hold, as the user typed it: a time or a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// At a time.
+    /// The hold ends at this time.
     At(Timestamp),
-    /// After a duration, by the clock of the target.
+    /// The hold ends after this duration, by the target's clock.
     In(SignedDuration),
 }
 
 impl Until {
-    /// Returns the end of the hold as a time.
+    /// Converts the end of the hold to a time. `now` is the current time by the target's clock.
     pub(super) fn from(self, now: Timestamp) -> Result<Timestamp, Error> {
         match self {
             Self::At(moment) => Ok(moment),
@@ -277,7 +279,7 @@ impl Until {
     }
 }
 
-/// Parses a timestamp, or a duration from now.
+/// Parses the end of a hold: a timestamp, or a duration from now.
 fn moment(text: &str) -> Result<Until, String> {
     if let Ok(moment) = text.parse() {
         return Ok(Until::At(moment));
@@ -288,7 +290,7 @@ fn moment(text: &str) -> Result<Until, String> {
             false => Ok(Until::In(span)),
         };
     }
-    // The date is valid, but in UTC it is later than the latest possible timestamp.
+    // The date is valid, but with its time zone it is later than the latest time that bowline can store.
     let date = text.strip_suffix('Z').unwrap_or(text);
     if date.parse::<DateTime>().is_ok() && text.starts_with("9999-12-3") {
         return Err(format!("the latest time is {}", Timestamp::MAX));
@@ -296,7 +298,7 @@ fn moment(text: &str) -> Result<Until, String> {
     Err("write a time as 2026-01-31T18:00:00Z, or a duration from now as 4h".to_owned())
 }
 
-/// The shortest duration of a hold. The API stores times in whole seconds.
+/// The shortest duration of a hold, because the API stores times in whole seconds.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
 
 #[cfg(test)]

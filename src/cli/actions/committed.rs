@@ -1,4 +1,4 @@
-//! The verbs that change ReleasePins, on a repository: their plan becomes one commit.
+//! The part of the verbs on ReleasePins that is only for repositories, where a plan becomes one commit.
 
 use crate::Outcome;
 use crate::commits::{push_again, told};
@@ -13,8 +13,8 @@ use super::applied::{Became, Result};
 use super::shown::{self, Files};
 
 impl Session<'_> {
-    /// For a plan that changes nothing: pushes the commits of an earlier run if the user gave `--push`, and
-    /// prints the plan.
+    /// Handles a plan that changes nothing: prints the plan. If the user gave `--push`, also pushes the commits of an
+    /// earlier run.
     pub(super) async fn push_again(
         &self,
         planned: &PlannedCommand,
@@ -28,7 +28,7 @@ impl Session<'_> {
         Ok(Outcome::ending(text, exit).made())
     }
 
-    /// Prints the result of a commit. With `--wait`, waits until the changes are ready.
+    /// Prints the result of a commit. If the user gave `--wait`, then waits until the changes are ready.
     pub(super) async fn committed(
         &mut self,
         plan: &Plan,

@@ -1,4 +1,4 @@
-//! The verbs that change ReleasePins: each verb plans, shows the plan, asks for confirmation, applies and
+//! The verbs that change ReleasePins. Each verb plans, shows the plan, asks for confirmation, applies the plan and
 //! waits.
 
 pub(super) mod applied;
@@ -41,11 +41,11 @@ use applied::Became;
 use arguments::PromoteArguments;
 pub use arguments::{Changes, Verb};
 
-/// How long a promotion waits until the release is ready in the source environment, if this process runs the
-/// controllers.
+/// How long a promotion waits for a release that is not ready yet in the source environment. It waits only if this
+/// process runs the controllers.
 const SETTLES: Duration = Duration::from_secs(60);
 
-/// The values that a verb needs: the connection, the read model of its namespace, and the user's options.
+/// The values that each step of a verb needs: the connection, the read model, and the user's options.
 struct Session<'a> {
     connection: Connection,
     options: &'a Options,
@@ -101,7 +101,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the promotion of the named components; with `--all`, of all components in the source
+    /// Returns the promotion of the named components. With `--all`, it promotes all components in the source
     /// environment.
     fn promotion(&self, arguments: &PromoteArguments) -> Result<Promote, Error> {
         let world = self.feed.world();
@@ -129,7 +129,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Converts the arguments of a verb to a command.
+    /// Converts the arguments of a verb to a command that can be planned.
     fn command(&self, verb: &Verb) -> Result<Command, Error> {
         Ok(Command::Change(match verb {
             Verb::Deploy(arguments) => ActionRequest::Deploy {
@@ -170,12 +170,13 @@ impl<'a> Session<'a> {
         }))
     }
 
-    /// Returns the component that the user named, or else the component that the configuration names.
+    /// Returns the component that the user named. If the user named none, returns the component from the
+    /// configuration; an error if there is none.
     fn component(&self, named: &Option<String>) -> Result<String, Error> {
         session::component(&self.connection, named.as_deref())
     }
 
-    /// Returns the address of the target, for the commands in hints.
+    /// Returns the flags that select the target. Hints add them to the commands that they suggest.
     fn address(&self) -> Address {
         Address::of(&self.connection, self.options, self.environment)
     }
@@ -189,9 +190,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Plans a command. If a rule refuses it because a rollout has not ended, and no process runs the
-    /// controllers of the embedded store, this process runs them until the rollout ends. In a dry run, the
-    /// command is refused instead.
+    /// Plans a command. If a rule refuses it because a rollout is not ready, and no process runs the controllers of
+    /// the embedded store, this process runs them until the rollout ends. A dry run does not do that.
     async fn plan(
         &self,
         command: &Command,
@@ -207,14 +207,14 @@ impl<'a> Session<'a> {
             return Err(refused(refusals, &self.address()));
         }
         let address = observing::address(&self.beside());
-        // A rollback without a target needs a controller that has observed the past changes. So the hint does
-        // not name `--wait`.
+        // The last good release is unknown until a controller has observed the past changes. `--wait` would not help,
+        // so the hint does not name it.
         let how = match refusals.iter().any(Refusal::is_about_last_good) {
             true => observing::how_to_run(&address),
             false => observing::how_to_continue(&address),
         };
         let unready: Vec<(Key, &str)> = refusals.iter().filter_map(|it| self.unready(it)).collect();
-        // The controllers would write to the store, which a dry run and read-only mode must not do.
+        // The controllers would write to the store. A dry run and read-only mode must not write.
         let writes = !self.changes.dry_run && self.connection.readonly.is_none();
         if unready.is_empty() || !writes {
             return Err(refused_without_controller(&refusals, how, &self.address()));
@@ -227,7 +227,7 @@ impl<'a> Session<'a> {
             })
         };
         let again = async {
-            // After the timeout, the plan is refused with the current state of the rollout.
+            // After the timeout, plan again anyway: the refusal then names the current state of the rollout.
             let _ = tokio::time::timeout(SETTLES, self.feed.when(settled)).await;
             self.service().plan(command, &self.asked).await
         };
@@ -239,7 +239,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// If a rollout that has not ended is the reason of a refusal, returns its component and environment.
+    /// Returns the component and the environment of the rollout that causes a refusal; None if the refusal has
+    /// another reason.
     fn unready<'r>(&self, refusal: &'r Refusal) -> Option<(Key, &'r str)> {
         match refusal {
             Refusal::Unready {
@@ -251,8 +252,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Plans a command, shows the plan, asks for confirmation if the plan needs it, applies the plan, and
-    /// waits until the controllers have observed the changes.
+    /// Runs a command: plans, shows the plan, asks for confirmation if needed, applies the plan, and waits until the
+    /// controllers have observed the changes.
     async fn carry_out(
         mut self,
         command: &Command,
@@ -301,8 +302,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Prints the notes of the plan, and returns the diff of each change. Returns an error if the plan needs
-    /// a reason and the user can no longer type one.
+    /// Prints the notes of the plan, and returns the diff of each change. Fails if the plan needs a reason and
+    /// bowline will not ask for one.
     async fn show(
         &self,
         planned: &mut PlannedCommand,
@@ -329,9 +330,8 @@ impl<'a> Session<'a> {
         shown.map_err(not_shown)
     }
 
-    /// With `--wait`, waits until the changes are ready. On an embedded store without `--wait`, waits until
-    /// the controllers have observed the changes; if that fails, the exit code stays the same, because the
-    /// changes were made.
+    /// Waits after a plan was applied. With `--wait`, waits until the changes are ready. Without it, waits on an
+    /// embedded store until the controllers have observed the changes; an error there does not change the exit code.
     async fn follow(&mut self, plan: &Plan, became: &Became, say: &mut dyn FnMut(String)) -> Exit {
         if !self.changes.wait || became.exit != Exit::Done || became.interrupted {
             let results = plan.changes.iter().zip(&became.results);
@@ -358,8 +358,7 @@ impl<'a> Session<'a> {
         ended(waited, say)
     }
 
-    /// Shows a plan, and asks for confirmation on a terminal. A plan that changes nothing needs no
-    /// confirmation.
+    /// Shows a plan, and asks for confirmation on a terminal. If the plan changes nothing, does not ask.
     fn confirm(
         &self,
         planned: Box<PlannedCommand>,
@@ -373,7 +372,7 @@ impl<'a> Session<'a> {
         if confirm::asks(flag) {
             let plan = plan_of(&planned);
             question += &shown::planned(plan, shown, files.as_deref(), Format::Table);
-            // The first lines of a long plan have scrolled away, so the question lists the changes again.
+            // The first lines of a long plan may no longer be on the screen, so the question lists the changes again.
             for change in plan.changing() {
                 let line = shown::line(plan.action, change);
                 question += &format!("{:?} {line}\n", plan.action);
@@ -384,7 +383,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns the environment that the user named. A verb on a ReleasePin fails without an environment.
+/// Returns the environment that the user named; an error if the user named none.
 pub(super) fn named_environment(environment: &Option<String>) -> Result<String, Error> {
     let Some(named) = environment else {
         let error = Error::new(Exit::Usage, "the environment is missing");
@@ -396,14 +395,14 @@ pub(super) fn named_environment(environment: &Option<String>) -> Result<String, 
     Ok(named.clone())
 }
 
-/// Returns the plan of changes. The verbs of this module always make one.
+/// Returns the plan in a planned command. It never fails, because every verb of this module plans changes.
 fn plan_of(planned: &PlannedCommand) -> &Plan {
     planned
         .plan()
         .expect("BUG: a verb that changes ReleasePins plans no change")
 }
 
-/// Prints the error if a wait failed, and returns the exit code.
+/// Returns the exit code for the result of a wait, and prints its error.
 fn ended(waited: Result<(), Error>, say: &mut dyn FnMut(String)) -> Exit {
     match waited {
         Ok(()) => Exit::Done,

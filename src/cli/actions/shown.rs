@@ -1,4 +1,4 @@
-//! Prints a plan, and the result of an applied plan.
+//! Prints plans, and the results of applied plans.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use crate::output::{self, Format};
 use crate::subjects::release_pin::kind;
 use crate::text;
 
-/// The edited files of a repository, and the commit with these edits once it exists.
+/// The files that a plan edits in a repository, and the commit if it was already made.
 pub(crate) struct Files<'a> {
     pub(crate) proposal: &'a Proposal,
     pub(crate) made: &'a Made,
 }
 
-/// Prints the changes of a plan. For a repository, also prints the edits of the files.
+/// Returns a plan as text for the user, with its edits of files if the target is a repository.
 pub(crate) fn planned(
     plan: &Plan,
     shown: &[Option<Diff>],
@@ -48,7 +48,7 @@ pub(crate) fn planned(
     }
 }
 
-/// Prints the result of an applied plan.
+/// Returns the result of an applied plan as text for the user.
 pub(crate) fn done(
     plan: &Plan,
     shown: &[Option<Diff>],
@@ -80,8 +80,8 @@ pub(crate) fn done(
             .map(|((change, _), result)| {
                 let line = line(plan.action, change);
                 match result {
-                    // The number of a workload's change is not the number of a revision, so it is not
-                    // printed.
+                    // For a workload, this number counts bowline's changes and is not the number of a revision, so it
+                    // is not printed.
                     Result::Done(_) if change.subject.kind.actions.is_some() => format!("{line}\n"),
                     Result::Done(revision) => format!("{line} (revision {revision})\n"),
                     Result::Committed => format!("{line}\n"),
@@ -92,7 +92,7 @@ pub(crate) fn done(
     }
 }
 
-/// Prints the change lines, the most important first, and then the hunks of the diff.
+/// Returns the diff as text: first the summary of changes, the most important first, then the hunks.
 fn listed(diff: &Diff) -> String {
     match diff.is_empty() {
         true => diff.text(),
@@ -129,8 +129,7 @@ fn name(change: &Change) -> String {
     output::name_line(&kind, &change.key().name)
 }
 
-/// Describes a change in one line: the subject, the effective release before and after, the number of holds,
-/// the end of a new hold, and the removed holds.
+/// Describes a change in one line: the subject, the effective release before and after, and the holds.
 pub(crate) fn line(action: Action, change: &Change) -> String {
     let from = change
         .from

@@ -1,4 +1,4 @@
-//! Waits until the changes of a plan are ready.
+//! Waits until the changes of a plan are ready, for `--wait`.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::engine::world::feed::Feed;
 use crate::error::{Error, Exit};
 use crate::subjects::release_pin::rollout::Rollout;
 
-/// The reason why a wait ended.
+/// The reason why a wait for rollouts ended.
 #[derive(Clone, Copy)]
 enum End {
-    /// All rollouts are ready, or one has failed.
+    /// Every rollout of the plan is ready, or a rollout has failed.
     Over,
     Late,
     Interrupted,
 }
 
-/// Waits until every ReleasePin of a plan is ready. Prints progress only on a terminal. An error message says
+/// Waits until every ReleasePin of a plan is ready. Prints progress only on a terminal. Each error message also says
 /// that the change itself was made.
 pub(super) async fn wait(
     feed: &mut Feed,

@@ -12,8 +12,8 @@ use crate::subjects::release_pin::kind::KIND;
 
 const NOW: &str = "2026-03-01T12:00:00Z";
 
-/// A store with a history: bowline deployed and promoted checkout, a user edited the ReleasePin by hand, and
-/// a release is marked bad.
+/// A store with an audit history: bowline deployed and promoted checkout, a user edited the ReleasePin by hand, and a
+/// release is marked bad.
 struct Fixture {
     options: Options,
     environment: Environment,
@@ -133,8 +133,8 @@ impl Fixture {
         text
     }
 
-    /// Returns the name of the ReleasePin's audit entry for a revision. The name contains a uid that the
-    /// store has chosen.
+    /// Returns the name of the ReleasePin's audit entry for a revision. The test must look it up, because the name
+    /// contains a uid from the store.
     async fn name(&self, revision: i64) -> String {
         let entries = self.entries().list(&ListParams::default()).await.unwrap();
         entries

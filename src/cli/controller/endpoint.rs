@@ -1,4 +1,4 @@
-//! The HTTP endpoints of the controller process: liveness, readiness, metrics.
+//! The HTTP endpoints of the controller process: liveness, readiness and metrics.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,28 +9,28 @@ use http_body_util::Full;
 use crate::controllers::Context;
 use crate::controllers::metrics::{self, Metrics};
 
-/// The state of the process, which the endpoints report.
+/// The state of the controller process, which its endpoints report.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) metrics: Arc<Metrics>,
     standing: RwLock<Standing>,
 }
 
-/// The role of the process.
+/// The role of the process among the controller processes of a target.
 #[derive(Clone, Default)]
 pub(super) enum Standing {
     #[default]
     Starting,
-    /// Another process is the leader. Contains its name, if known.
+    /// Another process is the leader, so this process waits. Contains the name of the leader, if known.
     Waiting(Option<String>),
     /// This process is the leader and runs the controllers.
     Acting(Arc<Context>),
-    /// The process cannot read the Lease. Contains the error.
+    /// This process cannot read the Lease, so its role is unknown. Contains the error.
     Unreachable(String),
 }
 
 impl Standing {
-    /// Returns the text of the readiness endpoint: Ok if the process is ready, otherwise Err.
+    /// Returns the text of the readiness endpoint: Ok if the process is ready, Err if it is not.
     fn is_ready(&self) -> Result<String, String> {
         match self {
             Self::Starting => Err("starting".to_owned()),
@@ -60,7 +60,7 @@ impl Standing {
 }
 
 impl State {
-    /// Sets the role of the process. Returns whether it changed.
+    /// Sets the role of the process. Returns whether the role is another one than before.
     pub(super) fn stands(&self, standing: Standing) -> bool {
         let mut held = self
             .standing
@@ -82,7 +82,7 @@ pub(super) fn answer<B>(request: &Request<B>, state: &State) -> Response<Full<By
         );
     }
     match request.uri().path() {
-        // A process that answers is alive: a restart would not repair the target.
+        // A process that can answer is alive, even if the target does not answer: a restart would not help.
         "/healthz" => text(StatusCode::OK, TEXT, "ok\n".to_owned()),
         "/readyz" => {
             let standing = state

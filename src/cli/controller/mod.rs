@@ -1,8 +1,8 @@
 //! `bowline controller`: runs the controllers in their own process.
 //!
-//! In a cluster, only the process that holds the Lease runs the controllers; the others wait. For an embedded
-//! store, only the process that holds the lock runs them. HTTP endpoints report liveness, readiness and
-//! metrics.
+//! In a cluster, only the process that holds the Lease runs the controllers; the other processes wait. For an
+//! embedded store, only the process that has locked a file next to the store runs them. HTTP endpoints report
+//! liveness, readiness and metrics.
 
 mod endpoint;
 
@@ -104,7 +104,8 @@ pub async fn run(
     state.metrics.reads_git(&git);
     let process = Process {
         clock: TargetTime::default(),
-        // Without `-n`, the controllers run for all namespaces, not only for the namespace of the context.
+        // Without the flag `-n`, the controllers run for all namespaces, and not only for the namespace of the
+        // kubeconfig context.
         namespace: options.namespace.clone(),
         grace: arguments.grace,
         connection: &connection,
@@ -120,7 +121,7 @@ pub async fn run(
         missing: Mutex::default(),
     };
     let (ended, end) = oneshot::channel::<()>();
-    // The endpoints answer until the process ends.
+    // The endpoints answer until the process ends, also while the controllers stop.
     let telling = tokio::spawn(socket::serve(
         listener,
         async {
@@ -143,21 +144,22 @@ pub async fn run(
     result
 }
 
-/// Returns a unique name of this process: the host name or pod name, and a random id.
+/// Returns a unique name for this process: the name of the host or pod, and a random id.
 fn identity(environment: &Environment) -> String {
     let host = environment.variables.get(OsStr::new("HOSTNAME"));
     let host = host.and_then(|name| name.to_str()).unwrap_or("bowline");
     format!("{host}_{}", uuid::Uuid::new_v4())
 }
 
-/// The clock of the target: the clock of this machine, corrected by the difference in the last answer.
+/// The clock of the target: the clock of this machine, corrected by the last known difference.
 #[derive(Clone, Default)]
 struct TargetTime {
     ahead: Arc<AtomicI64>,
 }
 
 impl TargetTime {
-    /// Asks the target for its time. Without an answer, keeps the last correction.
+    /// Asks the target for its time, to update the difference. If the target does not answer, keeps the old
+    /// difference.
     async fn ask(&self, client: &Client) {
         if let Ok(said) = whoami::ask(client, &Timestamp::now).await {
             self.ahead.store(said.ahead.as_secs(), Ordering::Relaxed);
@@ -174,7 +176,7 @@ impl TargetTime {
     }
 }
 
-/// The settings and the state that all parts of the process share.
+/// The settings and the state that all parts of the controller process share.
 struct Process<'a> {
     connection: &'a Connection,
     options: &'a Options,
@@ -186,13 +188,13 @@ struct Process<'a> {
     grace: Duration,
     state: Arc<State>,
     stop: Stop,
-    /// The missing kinds at the last check, so that only a change is logged.
+    /// The missing kinds at the last check. The log gets a line only when they change.
     missing: Mutex<String>,
 }
 
 impl Process<'_> {
-    /// Logs the kinds of bowline that the target does not have, if they differ from the last check. Each
-    /// controller waits for the kinds that it needs.
+    /// Logs which kinds of bowline the target does not have, if they differ from the last check. Each controller
+    /// waits until the kinds that it needs exist.
     async fn log_missing_kinds(&self) {
         let kinds = all::missing(&self.connection.client).await;
         let kinds = connect::kinds::listed(&kinds);
@@ -206,9 +208,9 @@ impl Process<'_> {
         *logged = kinds;
     }
 
-    /// Runs the controllers while this process holds the Lease.
+    /// Runs the controllers as long as this process holds the Lease.
     ///
-    /// The Lease has its own thread and connection, so that busy controllers cannot delay its renewal.
+    /// A separate thread with its own connection renews the Lease, so that busy controllers cannot delay the renewal.
     async fn elected(&self, identity: String, seconds: u16) -> Result<(), Error> {
         let fence = Fence::default();
         let (told, mut terms) = watch::channel(None);
@@ -231,7 +233,7 @@ impl Process<'_> {
             () = self.stop.clone() => {}
         }
         loop {
-            // The channel closes if the thread could not start.
+            // The channel is closed if the thread could not start, so there is no term.
             let term = tokio::select! {
                 term = terms.wait_for(Option::is_some) => term.ok().and_then(|term| *term),
                 () = self.stop.clone() => None,
@@ -261,7 +263,7 @@ impl Process<'_> {
         }
     }
 
-    /// Runs the controllers while this process holds the lock of an embedded store.
+    /// Runs the controllers of an embedded store as long as this process holds the lock on the store's lock file.
     async fn beside(&self, store: &Path) -> Result<(), Error> {
         let waiting = || {
             tracing::info!(
@@ -282,8 +284,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Runs the controllers until the process must stop. Then running reconciles may continue for the grace
-    /// period.
+    /// Runs the controllers until the process must stop. Running reconciles may then continue for the grace period.
     async fn act(&self, client: Client, planes: DataPlanes) {
         self.clock.ask(&client).await;
         self.log_missing_kinds().await;
@@ -307,7 +308,7 @@ impl Process<'_> {
     }
 }
 
-/// The values for the thread that renews the Lease.
+/// The values that the thread which renews the Lease needs.
 struct Candidate {
     options: Options,
     environment: Environment,
@@ -319,7 +320,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Holds the Lease until the controllers have stopped.
+    /// Gets the Lease and holds it until the controllers have stopped.
     fn run(
         self,
         terms: &watch::Sender<Option<u64>>,
@@ -348,7 +349,7 @@ impl Candidate {
         ended
     }
 
-    /// Records who holds the Lease, or why that is unknown.
+    /// Records for the endpoints which process holds the Lease, or the error because of which this is unknown.
     fn seen(&self, seen: Result<Option<&str>, &kube::Error>) {
         let error = match seen {
             Ok(holder) => {
@@ -371,7 +372,7 @@ impl Candidate {
     }
 }
 
-/// The time in which this process is the leader. Dropping the value ends that time for the endpoints.
+/// The time during which this process is the leader. Dropping the value tells the endpoints that this time has ended.
 struct Term<'a>(&'a State);
 
 impl<'a> Term<'a> {

@@ -1,4 +1,4 @@
-//! The example of deploy/examples, and the definitions of its releases.
+//! The example in deploy/examples, with which the demo fills its store, and the definitions of its releases.
 
 use bowline_core::fixture;
 use kube::Client;
@@ -8,7 +8,7 @@ use crate::api::{Definitions, labels};
 use crate::connect::explain;
 use crate::subjects::release_pin::catalog::{Catalog, CatalogError};
 
-/// The files of deploy/examples, compiled into the program.
+/// The files of deploy/examples, compiled into bowline: path and content.
 #[rustfmt::skip]
 pub(super) const FILES: &[(&str, &str)] = &[
     ("addons/autoscaler.yaml", include_str!("../../../deploy/examples/addons/autoscaler.yaml")),
@@ -57,10 +57,10 @@ pub(super) const FILES: &[(&str, &str)] = &[
     ("workloads/recommendation.yaml", include_str!("../../../deploy/examples/workloads/recommendation.yaml")),
 ];
 
-/// The settings of older releases that differ from the example: component, version, setting, value. Images
+/// The settings in which older releases differ from the example: component, version, setting, value. Their images
 /// differ too.
 ///
-/// The definitions in the store are those of the newest release.
+/// The store contains the definitions of the newest release.
 const SETTINGS: &[(&str, &str, &str, &str)] = &[
     ("cart", "v0.8.6", "CART_TTL", "24h"),
     ("cart", "v0.8.7", "CART_TTL", "24h"),
@@ -75,29 +75,29 @@ const SETTINGS: &[(&str, &str, &str, &str)] = &[
     ("recommendation", "v3.0.3", "MODEL_VERSION", "2025-09-02"),
 ];
 
-/// An image that crashes in one namespace only: the hotfix works in staging, but not with the settings of
-/// production.
+/// An image that crashes in only one namespace. In the story of the demo, the hotfix works in staging, but not with
+/// the settings of production.
 const FAULTY: &str = "registry.example/shop/checkout-service:v1.2.3 in shop-production-eu";
 
-/// The reason why the example cannot be written to the store.
+/// The reason why the demo cannot write the example to its store.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExampleError {
-    /// The files do not fit together.
+    /// The files of the example do not fit together.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// A file cannot be parsed.
+    /// A file of the example cannot be parsed.
     #[error("{file}: {why}")]
     File {
-        /// The path of the file in deploy/examples.
+        /// The path in deploy/examples of the file that cannot be parsed.
         file: &'static str,
         why: String,
     },
-    /// The store refuses an object.
+    /// The store refuses an object of the example.
     #[error("{file}: {}", explain(.error))]
     Target {
-        /// The path of the object's file in deploy/examples.
+        /// The path in deploy/examples of the file with the refused object.
         file: &'static str,
-        /// The error of the store.
+        /// The error with which the store refuses the object.
         error: kube::Error,
     },
 }
@@ -129,8 +129,7 @@ pub(super) fn definitions(
     Ok(definitions)
 }
 
-/// Creates the objects of the example. `newest` returns the version of a component whose definitions are
-/// written.
+/// Creates the objects of the example in the store. `newest` returns the version whose definitions a component gets.
 pub(super) async fn create(
     client: &Client,
     catalog: &Catalog,
@@ -172,7 +171,7 @@ fn alter(
         Some("DataPlane") => {
             object["metadata"]["annotations"] = json!({labels::FAULTY_IMAGES: FAULTY});
         }
-        // The controller deletes no releases, so that the user can try gc.
+        // The automatic gc of the controller is off, so that the user can try gc.
         Some("DeploymentPipeline") => {
             object["spec"]["retention"] =
                 json!({"enabled": false, "keepReleases": 4, "keepSnapshots": 3, "minAge": "14d"});

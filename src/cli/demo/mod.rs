@@ -1,8 +1,8 @@
 //! `bowline demo`: an example in a temporary store, with a history and simulated users.
 //!
-//! On a terminal, the demo opens the terminal UI with a guided tour, controllers and a simulated data plane;
-//! otherwise it prints the matrix. All writes go through the engine. The demo deletes its store at the end,
-//! and does not touch the user's files and clusters.
+//! On a terminal, the demo opens the terminal UI with a guided tour, controllers and a simulated data plane.
+//! Otherwise it prints the matrix. All writes go through the engine. The demo deletes its store at the end, and does
+//! not touch the user's files and clusters.
 
 mod company;
 mod example;
@@ -43,10 +43,10 @@ use bowline_core::render::{self, Inputs, Library};
 use signals::Signals;
 use stage::{NAMESPACE, Stage, StageError};
 
-/// The creation time of the example, in seconds relative to the start of the demo.
+/// The creation time of the example's objects, in seconds relative to the start of the demo.
 const FOUNDED: i64 = -70 * 24 * 60 * 60;
 
-/// The longest wait for the rollouts of the example.
+/// How long the demo waits for the rollouts of the example before it opens the terminal UI.
 const ROLLS_OUT: Duration = Duration::from_secs(20);
 
 /// The environments of the example, in the order of its pipeline.
@@ -73,7 +73,7 @@ pub fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Opens the terminal UI on a new store, until the user quits.
+/// Fills a new store, and opens the terminal UI on it. Returns when the user quits.
 pub async fn open(
     arguments: Arguments,
     screens: &Screens,
@@ -97,7 +97,7 @@ pub async fn open(
     super::ended(opened)
 }
 
-/// Fills a new store, and returns its matrix as text.
+/// Fills a new store, and returns its matrix as text. For a demo without a terminal.
 pub async fn run(environment: &Environment, now: Timestamp) -> Result<String, Error> {
     let demo = Demo::play(environment, now).await?;
     let printed = {
@@ -108,7 +108,7 @@ pub async fn run(environment: &Environment, now: Timestamp) -> Result<String, Er
     Ok(printed)
 }
 
-/// The temporary store, with the example and its history.
+/// A running demo: its temporary store with the example and the history.
 struct Demo {
     stage: Arc<Stage>,
     options: Options,
@@ -143,8 +143,8 @@ impl Demo {
         })
     }
 
-    /// Runs the controllers until each rollout on the simulated data plane is ready or has failed. So the
-    /// terminal UI shows the failed rollout of the example from the beginning.
+    /// Runs the controllers until each rollout on the simulated data plane is ready or has failed. After this, the
+    /// terminal UI shows the failed rollout of the example from its first screen on.
     async fn roll_out(&self) -> Result<(), Error> {
         let clock: Clock = Arc::new(Timestamp::now);
         let connection = self.stage.connection(labels::MANAGER_CONTROLLER, &clock);
@@ -182,7 +182,7 @@ impl Demo {
             environment: &self.environment,
             git: &self.git,
         };
-        // On a slow machine, the terminal UI opens before the rollouts have ended.
+        // If a slow machine needs longer, the terminal UI opens before the rollouts have ended.
         beside
             .until(tokio::time::timeout(ROLLS_OUT, rolled_out))
             .await?
@@ -190,18 +190,19 @@ impl Demo {
         Ok(())
     }
 
-    /// Deletes the store.
+    /// Deletes the temporary store of the demo.
     fn end(self) -> Result<(), Error> {
         drop(self.stage);
         match self.directory.close() {
-            // The thread that handles signals has already deleted the directory.
+            // The thread that handles signals has already deleted the directory of the store.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             closed => Ok(closed?),
         }
     }
 }
 
-/// Returns the environment without the user's contexts, cache and store. The user's colours and keys stay.
+/// Returns the environment for the demo, without the user's contexts, cache and store. It keeps the user's colours
+/// and keys.
 fn apart(environment: &Environment, directory: &Path) -> Environment {
     Environment {
         kubeconfig: None,
@@ -213,7 +214,7 @@ fn apart(environment: &Environment, directory: &Path) -> Environment {
     }
 }
 
-/// Returns as text which objects a release renders to, for each environment.
+/// Returns a text that says, for each environment, to which objects a release renders.
 fn rendered(catalog: &Catalog) -> Result<String, Error> {
     let (component, version) = ("checkout-service", "v1.2.4");
     let definitions = example::definitions(catalog, component, version)?;
@@ -246,7 +247,7 @@ fn rendered(catalog: &Catalog) -> Result<String, Error> {
     Ok(out)
 }
 
-/// Returns a list of kinds as text, with a number if a kind occurs several times. The kinds must be sorted.
+/// Returns a sorted list of kinds as text. A kind that occurs several times is listed once, with its number.
 fn counted(kinds: &[&str]) -> String {
     let words: Vec<String> = kinds
         .chunk_by(|one, next| one == next)

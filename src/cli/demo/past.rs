@@ -1,5 +1,6 @@
-//! Plays the history of the demo, and writes the status that the controllers would have written. Later the
-//! real controllers continue with this status. The histories of different components run concurrently.
+//! Writes the history of the demo: plays its past actions, and writes the status that controllers would have written.
+//! The real controllers continue with this status later. The histories of different components are played at the same
+//! time.
 
 use std::sync::Arc;
 
@@ -17,16 +18,16 @@ use crate::api::openchoreo::pin::{Outcome, ReleasePinStatus};
 use crate::api::{ReleasePin, labels, names};
 use crate::engine::world::Key;
 
-/// How long each past rollout took.
+/// The duration of each past rollout in the written status.
 const ROLLOUT: SignedDuration = SignedDuration::from_secs(40);
 
-/// Converts a time of the script, in seconds relative to `start`.
+/// Converts a time of the script to a timestamp. `at` is in seconds relative to `start`.
 pub(super) fn moment(start: Timestamp, at: i64) -> Timestamp {
     let moment = start.checked_add(SignedDuration::from_secs(at));
     moment.unwrap_or(start)
 }
 
-/// Plays all actions that are before `start`.
+/// Plays all actions of the script that happen before `start`.
 pub(super) async fn play(stage: &Arc<Stage>, start: Timestamp) -> Result<(), StageError> {
     let mut players = JoinSet::new();
     for component in script::components() {
@@ -84,8 +85,8 @@ fn fares(component: &str, environment: &str) -> StartHealth {
     here.next().map_or(StartHealth::Well, |(.., fares)| *fares)
 }
 
-/// Builds the status of a ReleasePin from its changes. All changes were successful; the last one has the
-/// given result.
+/// Builds the status of a ReleasePin from its past changes. All past rollouts succeeded; `fares` is the result of the
+/// last one.
 fn status(moves: &[&(Moved, Timestamp)], fares: StartHealth) -> ReleasePinStatus {
     let mut status = ReleasePinStatus::default();
     let ends = moves.iter().skip(1).map(|(_, at)| Some(*at));

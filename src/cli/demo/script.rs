@@ -1,20 +1,19 @@
-//! The script of the demo: the actions of its history, and the actions of simulated users while the demo
-//! runs.
+//! The script of the demo: the actions of its history, and the actions of simulated users while the demo runs.
 //!
-//! This module has only data. Times are in seconds relative to the start of the demo, so times of the history
-//! are negative. The engine plans and applies all actions, so history, audit entries and diffs are real.
+//! This module contains only data. Times are in seconds relative to the start of the demo, so times of the history
+//! are negative. The engine plans and applies all actions, so the history, the audit entries and the diffs are real.
 
 use crate::api::labels;
 
 /// An action of a simulated user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deed {
-    /// The time, in seconds relative to the start of the demo.
+    /// The time of the action, in seconds relative to the start of the demo.
     pub(super) at: i64,
     pub(super) who: &'static str,
     pub(super) component: &'static str,
     pub(super) what: What,
-    /// The reason of the user; empty if the user gives none.
+    /// The reason that the simulated user gives for the action; empty for no reason.
     pub(super) why: &'static str,
 }
 
@@ -22,15 +21,15 @@ pub(super) struct Deed {
 pub(super) enum What {
     /// Creates a release of this version, and deploys it to the first environment of the pipeline.
     Deploy(&'static str),
-    /// Promotes from the first environment to the second.
+    /// Promotes from the first of these environments to the second.
     Promote(&'static str, &'static str),
-    /// Rolls an environment back to a version, with a hold.
+    /// Rolls back in this environment to this version, and places a hold.
     Rollback(&'static str, &'static str),
-    /// Places a hold in an environment for a number of seconds; None for a hold without an end.
+    /// Places a hold in this environment for a number of seconds. None places a hold without an end.
     Hold(&'static str, Option<i64>),
-    /// Removes the hold in an environment.
+    /// Removes the hold in this environment.
     Unhold(&'static str),
-    /// Marks this version bad.
+    /// Marks the release of this version bad.
     MarkBad(&'static str),
 }
 
@@ -38,9 +37,9 @@ pub(super) enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StartHealth {
     Well,
-    /// The rollout has not ended. Contains the message.
+    /// The rollout has not ended. Contains the message of the Ready condition.
     Rolling(&'static str),
-    /// The rollout has failed. Contains the message.
+    /// The rollout has failed. Contains the message of the Ready condition.
     Badly(&'static str),
 }
 
@@ -60,7 +59,7 @@ const FRONTEND: &str = "frontend";
 const CATALOG: &str = "product-catalog";
 const RECOMMENDATION: &str = "recommendation";
 
-/// The user name of the controller, which acts for components with `autoDeploy`.
+/// The user name of the controller. It makes the changes of components with `autoDeploy`.
 const AUTOMATON: &str = labels::MANAGER_CONTROLLER;
 
 const fn deed(
@@ -81,7 +80,7 @@ const fn deed(
 
 use What::{Deploy, Hold, MarkBad, Promote, Rollback, Unhold};
 
-/// The actions before the start of the demo. The actions of each component are in the order of their times.
+/// The actions before the start of the demo. For each component, they are in the order of their times.
 #[rustfmt::skip]
 pub(super) const PAST: &[Deed] = &[
     deed(-61 * DAY,               "kai", CART, Deploy("v0.8.4"), "build 402"),
@@ -180,7 +179,8 @@ pub(super) const FARES: &[(&str, &str, StartHealth)] = &[
     ),
 ];
 
-/// The actions of simulated users while the demo runs. They are few, and break nothing.
+/// The actions of simulated users while the demo runs. They are few and break nothing, so that they do not disturb
+/// the real user.
 #[rustfmt::skip]
 pub(super) const COMPANY: &[Deed] = &[
     deed(25,          "mei", CART, Deploy("v0.9.1"), "rounds discounts"),
@@ -194,14 +194,14 @@ pub(super) const COMPANY: &[Deed] = &[
     deed(15 * MINUTE, "tom", CATALOG, Deploy("v2.8.1"), "build 340"),
 ];
 
-/// Returns the components of the history.
+/// Returns the components that the history is about.
 pub(super) fn components() -> Vec<&'static str> {
     let mut components: Vec<&str> = PAST.iter().map(|deed| deed.component).collect();
     components.dedup();
     components
 }
 
-/// Returns the version that the last deploy of a component in the history created.
+/// Returns the version that the last deploy of a component in the history creates; None if no deploy does.
 pub(super) fn newest(component: &str) -> Option<&'static str> {
     let own = PAST.iter().filter(|deed| deed.component == component);
     own.filter_map(|deed| match deed.what {

@@ -1,7 +1,7 @@
-//! Deletes the directory of the demo if a signal ends the program.
+//! Deletes the directory of the demo if a signal ends bowline.
 //!
-//! While the demo fills its store, this module handles the signals. Later the terminal UI handles them: it
-//! has two seconds to restore the terminal and to end.
+//! While the demo fills its store, this module handles the signals and ends bowline. Later, the terminal UI also
+//! handles them, and has time to restore the terminal first.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator;
 use signal_hook::low_level::emulate_default_handler;
 
-/// How long the terminal UI may take to end and to delete the directory itself.
+/// How long the terminal UI may take to end bowline and to delete the directory itself.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The number of attempts to delete the directory. An attempt fails if another thread creates a file at the
+/// The number of attempts to delete the directory. An attempt fails if another thread creates a file in it at the
 /// same time.
 const TRIES: usize = 5;
 
-/// The handler of the signals that end the program.
+/// The handler of the signals that end bowline.
 pub(super) struct Signals(Arc<Shared>);
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ struct Shared {
 }
 
 impl Signals {
-    /// Starts to handle signals, until the program ends.
+    /// Starts the handler of signals. It runs until bowline ends.
     pub(super) fn watch() -> io::Result<Self> {
         let mut signals = iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
         let shared = Arc::new(Shared::default());
@@ -44,12 +44,13 @@ impl Signals {
         Ok(Self(shared))
     }
 
-    /// Sets the directory to delete.
+    /// Sets the directory that the handler deletes at a signal.
     pub(super) fn delete(&self, directory: &Path) {
         let _ = self.0.directory.set(directory.to_owned());
     }
 
-    /// From now on, the terminal UI ends the program at a signal, and this module only deletes the directory.
+    /// Tells the handler that the terminal UI now ends bowline at a signal. The handler then only deletes the
+    /// directory.
     pub(super) fn handled_elsewhere(&self) {
         self.0.is_elsewhere.store(true, Ordering::SeqCst);
     }

@@ -1,7 +1,7 @@
 //! The store of the demo, and the actions of its simulated users.
 //!
-//! Each action has its own user and time. The engine plans it on the read model, applies it with claims and
-//! compare-and-swap, and records it under that user.
+//! Each action has its own user and time. The engine plans and applies the action like one of a real user, so its
+//! audit entry names the simulated user.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use crate::subjects::release_pin::rules::Refusal;
 /// The namespace of all objects of the demo.
 pub(super) const NAMESPACE: &str = "default";
 
-/// The store of the demo, and the values that all simulated users share.
+/// The store of the demo, and the values that all its simulated users share.
 pub(super) struct Stage {
     store: Embedded,
     file: PathBuf,
@@ -46,7 +46,7 @@ pub(super) struct Stage {
     pub(super) catalog: Catalog,
 }
 
-/// A ReleasePin that an action has changed.
+/// A ReleasePin that an action of a simulated user has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
     pub(super) environment: String,
@@ -57,8 +57,8 @@ pub(super) struct Moved {
 /// Whether an action is part of the history or happens now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// The action is part of the history. No controllers were running, so the rules about readiness are not
-    /// checked.
+    /// The action is part of the history. No controller had made releases ready then, so the rules about readiness
+    /// are not checked.
     Past,
     /// The action happens now, and all rules are checked.
     Present,
@@ -90,7 +90,7 @@ pub(super) enum StageError {
 }
 
 impl Stage {
-    /// Opens the store, creates the example with the creation time `since`, and starts the watches.
+    /// Opens the store of the demo, creates the example with the creation time `since`, and starts the watches.
     pub(super) async fn open(
         options: &Options,
         environment: &Environment,
@@ -112,7 +112,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Returns a connection of a user, with a clock.
+    /// Returns a connection for the simulated user `who`, with the time of `clock`.
     pub(super) fn connection(&self, who: &str, clock: &Clock) -> Connection {
         let user = User {
             name: who.to_owned(),
@@ -124,7 +124,8 @@ impl Stage {
         Connection::of(client, Target::Embedded { file }, NAMESPACE)
     }
 
-    /// Performs an action. Waits until the read model has the change, and returns the changed ReleasePin.
+    /// Performs an action of a simulated user. Waits until the read model contains the change, and returns the
+    /// changed ReleasePin; None if the action changes none.
     pub(super) async fn perform(
         &self,
         deed: &Deed,
@@ -181,8 +182,8 @@ impl Stage {
         }))
     }
 
-    /// Changes the definitions in the store to those of a version. Otherwise the next deploy of the current
-    /// definitions would restore an older version.
+    /// Writes the definitions of a version to the store. Without this, the next deploy of the current definitions
+    /// would restore an older version.
     async fn define(
         &self,
         connection: &Connection,
@@ -207,7 +208,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Creates the release of a version if it does not exist.
+    /// Creates the release of a version in the store if it does not exist.
     async fn make(
         &self,
         connection: &Connection,
@@ -253,7 +254,7 @@ impl Stage {
 }
 
 impl Deed {
-    /// Returns the reason of an action. An action without a reason gets the one that `autoDeploy` writes.
+    /// Returns the reason of an action. For an action without a reason, returns the reason that `autoDeploy` writes.
     fn reason(&self) -> Option<String> {
         let own = Some(self.why.to_owned()).filter(|why| !why.is_empty());
         own.or_else(|| {
@@ -264,7 +265,7 @@ impl Deed {
         })
     }
 
-    /// Returns an operation id that is unique for the action.
+    /// Returns an operation id that is unique for the action, and the same in every demo.
     fn operation(&self) -> String {
         let hash = digest::of_bytes(format!("{self:?}").as_bytes());
         let part = |from, to| hash.get(from..to).unwrap_or_default();
@@ -278,7 +279,7 @@ impl Deed {
         .join("-")
     }
 
-    /// Returns the order for the planner; None for a mark, which changes no ReleasePin.
+    /// Returns the action as a request for the planner. None for a mark, because it changes no ReleasePin.
     fn order(&self, now: Timestamp, when: When) -> Option<ActionRequest> {
         let component = self.component.to_owned();
         Some(match self.what {

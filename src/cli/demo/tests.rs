@@ -23,7 +23,7 @@ use crate::subjects::release_pin::matrix::Health;
 use crate::subjects::release_pin::planner::{ActionRequest, Planner};
 use crate::subjects::release_pin::rows::Pin;
 
-/// The time after which a test fails, because the demo hangs. Usually the tests need much less.
+/// The time after which a test of the demo fails. Usually the tests need much less.
 const HANG: Duration = Duration::from_secs(180);
 
 fn now() -> Timestamp {
@@ -125,7 +125,8 @@ async fn the_company_does_what_it_is_said_to() {
     for deed in COMPANY {
         last = past::moment(now(), deed.at);
         let clock: Clock = Arc::new(move || last);
-        // No controller runs in this test, so a deployed release never becomes ready.
+        // No controller runs in this test, so a deployed release never becomes ready, and the rule about readiness is
+        // not checked.
         let when = match deed.what {
             What::Promote(..) => When::Past,
             _ => When::Present,
@@ -137,8 +138,8 @@ async fn the_company_does_what_it_is_said_to() {
     bind(|| insta::assert_snapshot!("demo_company", shown));
     let (pins, entries) = record(&demo).await;
     assert!(audit::verify(&live(&pins), &entries).is_valid());
-    // The current definitions must be those of the release in the first environment, so that a deploy by the
-    // user restores no older version.
+    // The current definitions must be those of the release in the first environment. Otherwise a deploy by the real
+    // user would restore an older version.
     let clock: Clock = Arc::new(move || last);
     let connection = demo.stage.connection("demo", &clock);
     let planner = Planner {
@@ -184,7 +185,7 @@ async fn controllers_take_over_and_all_is_well_but_the_hotfix() {
             "checkout-service-production-eu" => Health::Degraded,
             _ => Health::Ready,
         };
-        // Before the controller has observed the ReleasePin, the status is that of the script.
+        // Wait for the snapshot: before the controller has observed the ReleasePin, the status comes from the script.
         pin.snapshot.is_some() && Health::told(pin, Timestamp::now()) == expected
     };
     let settled = demo.stage.feed.when(|world| world.all_pins().all(fares));

@@ -1,4 +1,4 @@
-//! `bowline get`: prints objects of any kind, as the tables that the server makes or in full.
+//! `bowline get`: prints objects of any kind, as the tables that the server makes or as complete objects.
 
 mod table;
 mod watch;
@@ -18,7 +18,7 @@ use super::error::{Error, Exit, Failures};
 use super::kinds::{self, Kind, Kinds};
 use super::output::{self, Format};
 
-/// The number of objects in one page of a list.
+/// The number of objects that one page of a list contains.
 const PAGE: u32 = 500;
 
 /// The arguments of `get`.
@@ -49,7 +49,7 @@ pub struct Arguments {
 
 struct Found {
     kind: Kind,
-    /// Tables or objects, depending on the output format.
+    /// The answers of the server for one kind: tables, or objects if the output format needs them.
     values: Vec<Value>,
 }
 
@@ -124,7 +124,8 @@ pub async fn run(
             let single = (!several).then(|| found.iter_mut().find_map(|found| found.values.pop()));
             let value = match single {
                 Some(Some(value)) => value,
-                // The requested object does not exist, and the error is already printed.
+                // The requested object does not exist, and its error is already printed, so only the exit code is
+                // left.
                 Some(None) => return Ok(Outcome::ending(String::new(), failures.exit())),
                 None => {
                     let items: Vec<Value> =
@@ -147,7 +148,7 @@ pub async fn run(
     Ok(Outcome::ending(text, failures.exit()))
 }
 
-/// Returns the Accept header for an output format. It asks the server for tables, for metadata or for whole
+/// Returns the Accept header for an output format, which asks the server for tables, for metadata or for complete
 /// objects.
 fn accept(format: Format, list: bool) -> HeaderValue {
     HeaderValue::from_static(match (format, list) {
@@ -192,13 +193,14 @@ async fn one(
     }
 }
 
-/// Returns whether a 404 means that the object is missing, and not its kind.
+/// Returns whether an error 404 means that the object does not exist. If false, the server does not have the kind.
 fn is_missing(status: &kube::core::Status) -> bool {
     let names_it = |details: &kube::core::response::StatusDetails| !details.name.is_empty();
     status.code == 404 && status.details.as_ref().is_some_and(names_it)
 }
 
-/// Lists objects page by page, as tables or as objects. Also returns the resourceVersion of the list.
+/// Lists objects page by page, as tables or as objects. Also returns the resourceVersion of the list, to start a
+/// watch from it.
 async fn list(
     arguments: &Arguments,
     connection: &Connection,
@@ -229,7 +231,7 @@ async fn list(
         version = version_of(&answer).unwrap_or(version);
         match answer.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => found.extend(items),
-            // Some servers answer an empty list with `items: null`.
+            // Some servers answer an empty list with `items: null`, which is no object.
             Some(_) => {}
             None => found.push(answer),
         }
@@ -249,8 +251,8 @@ fn version_of(value: &Value) -> Option<String> {
     (!version.is_empty()).then(|| version.to_owned())
 }
 
-/// Adds apiVersion and kind, which items of a list do not have. Removes managedFields if the user does not
-/// want them.
+/// Adds apiVersion and kind to an object, because the items of a list do not have them. Removes managedFields, unless
+/// the user asked for them.
 fn finish(arguments: &Arguments, kind: &Kind, value: &mut Value) {
     let Value::Object(object) = value else {
         return;
@@ -283,7 +285,7 @@ fn name_line(kind: &Kind, value: &Value) -> String {
     output::name_line(&kind.label(), name.unwrap_or_default())
 }
 
-/// Prints one table per kind. If there are several kinds, each name has its kind as prefix.
+/// Prints one table per kind. If there are several kinds, each name gets its kind as a prefix.
 fn tables(arguments: &Arguments, found: &mut [Found], now: Timestamp) -> String {
     let wide = arguments.output == Format::Wide;
     let several = found.len() > 1;

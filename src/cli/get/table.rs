@@ -1,11 +1,12 @@
-//! Converts the tables of the server to rows of text. A malformed table causes no error.
+//! Converts the tables that the server makes to rows of text. A table that is not valid causes no error.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::text;
 
-/// Returns the tables of the server. If the server returned objects instead, builds a table of the objects.
+/// Returns the tables in the answers of the server. If the server answered with objects instead, makes a table of the
+/// objects.
 pub fn made(values: Vec<Value>, now: Timestamp) -> Vec<Value> {
     let (mut tables, plain): (Vec<Value>, Vec<Value>) = values
         .into_iter()
@@ -16,7 +17,7 @@ pub fn made(values: Vec<Value>, now: Timestamp) -> Vec<Value> {
     tables
 }
 
-/// Builds a table with the name and the age of each object.
+/// Makes a table with the name and the age of each object. For a server that makes no tables.
 fn plain_table(objects: &[Value], now: Timestamp) -> Value {
     let row = |object: &Value| {
         let metadata = object.get("metadata").cloned().unwrap_or(Value::Null);
@@ -34,7 +35,8 @@ fn plain_table(objects: &[Value], now: Timestamp) -> Value {
     })
 }
 
-/// Returns the rows of the tables of one kind, the header first.
+/// Returns the rows of the tables of one kind as text. The first row is the header. `prefix` is written before each
+/// name.
 pub fn rows(tables: &[Value], wide: bool, namespaces: bool, prefix: &str) -> Vec<Vec<String>> {
     let array = |value: &Value, key: &str| match value.get(key) {
         Some(Value::Array(items)) => items.clone(),
@@ -84,7 +86,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Returns the widest cell of each column.
+/// Returns the widest cell of each column. A row of these cells keeps the widths of the columns.
 pub fn widest(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let cell = |column: usize| {

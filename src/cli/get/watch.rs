@@ -1,4 +1,4 @@
-//! `get -w`: prints the objects, and then every change.
+//! `get -w`: prints the objects, and then each changed object.
 
 use std::io::Write;
 use std::pin::pin;
@@ -18,10 +18,10 @@ use super::super::kinds::{self, Kind};
 use super::super::output::{self, Format};
 use super::{Arguments, accept, finish, list, name_line, table, version_of};
 
-/// The pause between the end of a watch and the start of the next one.
+/// The pause before a watch that has ended is started again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Prints the objects and then every change, until the program that reads stdout closes the pipe.
+/// Prints the objects and then each changed object, until the reader of stdout closes the pipe.
 #[allow(
     clippy::too_many_arguments,
     reason = "what is watched, and where it goes"
@@ -47,7 +47,7 @@ pub async fn run(
     let columns = columns.cloned();
     let namespaces = arguments.all_namespaces && kind.namespaced;
     let wide = arguments.output == Format::Wide;
-    // The widest cell of each column so far, so that later rows align with earlier rows.
+    // The widest cell of each column so far. It keeps later rows aligned with the rows that are already printed.
     let mut widest: Vec<String> = Vec::new();
     let mut print = |values: Vec<Value>, first: bool| -> Result<(), Error> {
         let text = match arguments.output {
@@ -102,7 +102,7 @@ pub async fn run(
                 say(format!("{} deleted", name_line(kind, metadata).trim_end()));
                 continue;
             }
-            // The server sends the columns only in the first event of a watch.
+            // The server sends the columns only in the first event of a watch, so they are added to the later events.
             if let (Value::Object(table), Some(columns)) = (&mut value, &columns)
                 && table.contains_key("rows")
             {

@@ -1,10 +1,10 @@
 //! `bowline install`: installs CRDs, policies, RBAC and the controller on a cluster.
 //!
-//! It first reads all live objects, and then writes nothing in two cases. First, somebody else owns an object
-//! with one of the names: if bowline replaced a CRD of another owner, the server would remove fields from
-//! that owner's objects. Second, one of the objects is being deleted.
+//! It first reads all live objects, and writes nothing in two cases. One: somebody else owns an object with a name of
+//! the bundle; if bowline replaced such a CRD, the server would remove fields from the owner's objects. Two: an
+//! object of the bundle is being deleted.
 //!
-//! Values that somebody else has set on an installed object stay, and so does the controller's image.
+//! On an installed object, values that somebody else has set stay. The controller also keeps its image.
 
 mod values;
 
@@ -25,7 +25,8 @@ use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::openchoreo::reference::NameRef;
 use crate::api::{ReleasePin, labels, names};
 
-/// How long `install` waits until the policies judge the new kinds, and how often it tests that.
+/// How long `install` waits until the admission policies apply to the new kinds, and the pause between two tests of
+/// that.
 const ADMITTED: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -50,7 +51,7 @@ pub struct Arguments {
     output: Format,
 }
 
-/// Runs the verb, prints a line for each object, and returns the exit code of the program.
+/// Installs the objects, prints a line for each of them, and returns the exit code of bowline.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -84,20 +85,21 @@ async fn install(
     let (mut changes, mut crds) = (false, Vec::new());
     let (mut namespace, mut created) = (false, false);
     for piece in &pieces {
-        // Other objects wait until the server serves the CRDs that were created before them; CRDs themselves
-        // do not wait.
+        // Before an object that is no CRD, wait until the server accepts objects of the CRDs that were created so
+        // far.
         if !piece.is_crd() {
             for name in crds.drain(..) {
                 apply::established(&connection.client, name).await?;
             }
         }
-        // A namespace that somebody else created stays unchanged.
+        // If somebody else created the namespace, it is used without a change.
         if piece.is_namespace() && piece.is_foreign() {
             continue;
         }
         namespace |= piece.is_namespace() && piece.found.is_none();
         let change = match namespace && arguments.dry_run && piece.place.namespace.is_some() {
-            // In a dry run the namespace may not exist yet, so the server would refuse its objects.
+            // In a dry run the namespace may not exist yet. The server would then refuse its objects, so nothing is
+            // sent.
             true => Change::Created,
             false => put(piece, arguments, say).await?,
         };
@@ -118,10 +120,10 @@ async fn install(
     })
 }
 
-/// Waits until the admission policies of the server judge ReleasePins. Returns false after a timeout.
+/// Waits until the admission policies apply to ReleasePins. Returns false after a timeout.
 ///
-/// After the creation of a policy, the server first admits everything. Once it has loaded the policy, it
-/// answers 503 until the policy knows the kind.
+/// At first, the server admits everything after the creation of a policy. Once it has loaded the policy, it answers
+/// 503 until the policy knows the kind. So only a test request shows when the policies apply.
 async fn is_admitted(client: &Client, stamps: bool) -> bool {
     let (component, environment) = ("bowline", "install");
     let spec = ReleasePinSpec {
@@ -148,8 +150,7 @@ async fn is_admitted(client: &Client, stamps: bool) -> bool {
         let refuses =
             matches!(pins.create(&dry, &unlabelled).await, Err(error) if !is_early(&error));
         let admits = match pins.create(&dry, &valid).await {
-            // The mutating policy adds this annotation, so without it the server has not loaded the policy
-            // yet.
+            // The mutating policy adds this annotation. If it is missing, the server has not loaded the policy yet.
             Ok(pin) => !stamps || pin.annotations().contains_key(labels::CHANGED_BY),
             Err(error) => !is_early(&error),
         };
@@ -161,14 +162,14 @@ async fn is_admitted(client: &Client, stamps: bool) -> bool {
     false
 }
 
-/// Returns whether the server gives this answer only while it does not know a new kind or has not loaded its
-/// policy.
+/// Returns whether an error is temporary after `install`: the server does not know a new kind yet, or has not loaded
+/// its policy yet.
 fn is_early(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404 || status.code >= 500)
 }
 
-/// Returns an error if the target is an embedded store or a repository, which have all kinds built in, or in
-/// read-only mode.
+/// Returns an error if the target is no cluster, because an embedded store and a repository have all kinds built in.
+/// Also returns an error in read-only mode.
 pub(super) fn on_cluster(connection: &Connection, verb: &str) -> Result<(), Error> {
     if !connection.target.is_cluster() {
         let message = format!(
@@ -182,7 +183,7 @@ pub(super) fn on_cluster(connection: &Connection, verb: &str) -> Result<(), Erro
     writable(connection, verb)
 }
 
-/// Returns an error if somebody else owns an object with a name of the bundle.
+/// Returns an error if somebody else owns a live object with a name of the bundle.
 fn refuse_foreign(pieces: &[Piece]) -> Result<(), Error> {
     let foreign: Vec<&Piece> = pieces
         .iter()
@@ -222,8 +223,8 @@ fn refuse_foreign(pieces: &[Piece]) -> Result<(), Error> {
     Err(Error::new(Exit::Refused, message).with_hint(hint))
 }
 
-/// Returns an error if one of the objects is being deleted. The deletion of a CRD deletes all objects of its
-/// kind; a controller that starts during that time would delete running workloads.
+/// Returns an error if an object of the bundle is being deleted. The deletion of a CRD deletes all objects of its
+/// kind, and a controller that starts during that time would delete running workloads.
 fn refuse_deleted(pieces: &[Piece]) -> Result<(), Error> {
     let going: Vec<&Piece> = pieces.iter().filter(|it| it.is_being_deleted()).collect();
     if going.is_empty() {
@@ -242,7 +243,7 @@ fn refuse_deleted(pieces: &[Piece]) -> Result<(), Error> {
     })
 }
 
-/// Prints which image the controller keeps, if it is not the image of this version.
+/// Prints the image that the controller keeps, if this is not the image of this version of bowline.
 fn tell_image(
     pieces: &[Piece],
     arguments: &Arguments,
@@ -264,7 +265,8 @@ fn tell_image(
     Ok(())
 }
 
-/// The comment at the start of the printed objects. `--print` does not know the version of the server.
+/// The comment at the start of the output of `--print`. It is needed because `--print` does not know the version of
+/// the server.
 const PRINTED_NOTE: &str = "\
 # The MutatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1) need Kubernetes 1.36. Remove both
 # for an older server; the audit trail then does not name the author of a ReleasePin change that another tool makes.
@@ -281,7 +283,7 @@ fn printed(image: Option<&str>) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Applies an object of the bundle. Values that somebody else set on the live object stay.
+/// Applies an object of the bundle to the cluster. Values that somebody else has set on the live object stay.
 async fn put(
     piece: &Piece,
     arguments: &Arguments,
@@ -290,7 +292,8 @@ async fn put(
     let mut value = piece.value.clone();
     let mut kept = Vec::new();
     let live = piece.found.as_ref().and_then(|found| found.live.as_ref());
-    // A CRD has no values that a user could set, and is too large for an annotation.
+    // A CRD has no values that a user could set, so nothing is recorded. It would also be too large for an
+    // annotation.
     let has_values = !piece.is_crd();
     if has_values {
         values::record(&mut value);
@@ -306,11 +309,11 @@ async fn put(
         }
     }
     if let Some(found) = &piece.found {
-        // The uid is a precondition, so a new object with the same name is not changed.
+        // With the uid, the write fails if the object was replaced by a new one with the same name.
         value["metadata"]["uid"] = serde_json::json!(found.uid);
     }
-    // An object that appeared after the lookup may belong to somebody else, so bowline does not force its
-    // values.
+    // If the object did not exist at the lookup, somebody else may have created it since. So bowline does not
+    // overwrite its values.
     let is_there = piece.found.is_some();
     let mut parameters = PatchParams {
         dry_run: arguments.dry_run,
@@ -339,7 +342,8 @@ async fn put(
             }
         }
         if is_solved {
-            // Only the image can still conflict, and the user has named it explicitly.
+            // After the other conflicts are left out, only the image may conflict. The user has named it, so it is
+            // overwritten.
             parameters.force = conflicts.iter().any(|it| is_named(&it.field));
             put = apply::put(&piece.place, &value, &parameters).await;
         }

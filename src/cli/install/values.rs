@@ -1,29 +1,28 @@
-//! Finds the values of an installed object that somebody else has set, so that `install` keeps them. Pure
-//! functions.
+//! Finds the values of an installed object that somebody else has set, so that `install` keeps them. The functions
+//! are pure.
 //!
-//! A value that somebody changed has another field manager. The server reports it as a conflict, and
-//! `install` leaves the field out. A field that somebody removed has no manager, so `install` compares the
-//! live object with the manifest that it applied last.
+//! A value that somebody changed has another field manager. The server reports it as a conflict, and `install` then
+//! leaves the field out. A field that somebody removed has no field manager. So `install` also compares the live
+//! object with the manifest of the last installation.
 
 use serde_json::Value;
 
 use crate::api::labels;
 
-/// The fields that can identify a list item.
+/// The fields that can identify an item of a list. The first that an item has is used.
 const KEYS: [&str; 5] = ["name", "mountPath", "containerPort", "port", "topologyKey"];
 
-/// A field that somebody else has set.
+/// A field that somebody else has set, so that the server refuses bowline's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The path of the field, as the server writes it:
-    /// `.spec.template.spec.containers[name="controller"].image`.
+    /// The path of the field in the form of the server: `.spec.template.spec.containers[name="controller"].image`.
     pub field: String,
-    /// The field managers that have set the field.
+    /// The names of the field managers that have set the field.
     pub managers: Vec<String>,
 }
 
-/// Returns the fields that the server refused to change because somebody else manages them; empty for any
-/// other error.
+/// Returns the fields that the server refused to change, because another field manager owns them. Empty for any other
+/// error.
 pub fn conflicts(error: &kube::Error) -> Vec<Conflict> {
     let kube::Error::Api(status) = error else {
         return Vec::new();
@@ -33,7 +32,7 @@ pub fn conflicts(error: &kube::Error) -> Vec<Conflict> {
     for cause in causes.filter(|cause| cause.reason == "FieldManagerConflict") {
         let manager = cause.message.split('"').nth(1);
         let manager = manager.unwrap_or("somebody else").to_owned();
-        // The server lists a field once per manager.
+        // The server lists a field once for each field manager, so these entries are combined.
         match found.iter_mut().find(|it| it.field == cause.field) {
             Some(known) if known.managers.contains(&manager) => {}
             Some(known) => known.managers.push(manager),
@@ -46,7 +45,7 @@ pub fn conflicts(error: &kube::Error) -> Vec<Conflict> {
     found
 }
 
-/// Writes the manifest of an object into an annotation of the object, for the next installation.
+/// Writes the manifest of an object into an annotation of the same object. The next installation compares with it.
 pub fn record(object: &mut Value) {
     let text = object.to_string();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -59,16 +58,16 @@ pub fn record(object: &mut Value) {
     }
 }
 
-/// Returns the manifest that the last installation applied; None if the annotation is missing or cannot be
-/// parsed.
+/// Returns the manifest of the last installation from the annotation of a live object; None if the annotation is
+/// missing or cannot be parsed.
 pub fn recorded(live: &Value) -> Option<Value> {
     let annotations = live.get("metadata")?.get("annotations")?;
     let text = annotations.get(labels::LAST_INSTALLED)?.as_str()?;
     serde_json::from_str(text).ok()
 }
 
-/// Removes from a manifest the fields that the last installation applied and that somebody has removed from
-/// the live object. Returns their paths.
+/// Removes those fields from the manifest `object` that the last installation applied and that somebody has removed
+/// from the live object. Returns the paths of these fields.
 pub fn without_removed(object: &mut Value, last: &Value, live: &Value) -> Vec<String> {
     let mut removed = Vec::new();
     compare(object, last, live, "", &mut removed);
@@ -114,18 +113,19 @@ fn compare(object: &mut Value, last: &Value, live: &Value, path: &str, removed: 
     }
 }
 
-/// Returns the name and the value of the field that identifies a list item.
+/// Returns the name and the value of the field that identifies an item of a list; None if the item has none of these
+/// fields.
 fn key(item: &Value) -> Option<(&'static str, Value)> {
     let mut keys = KEYS.iter();
     keys.find_map(|key| Some((*key, item.get(*key)?.clone())))
 }
 
-/// Removes the field at a path from an object, and returns its value; None if the object does not have the
-/// field.
+/// Removes the field at a path from an object, and returns the value of the field. None if the object does not have
+/// it.
 pub fn take_out(object: &mut Value, field: &str) -> Option<Value> {
     match object {
         Value::Object(fields) => {
-            // A field name may contain dots, so the longest field name that fits is used.
+            // A field name may contain dots, so the longest field name that is a prefix of the path is used.
             let rest = field.strip_prefix('.')?;
             let fits = |name: &&String| {
                 let rest = rest.strip_prefix(name.as_str());
@@ -150,8 +150,8 @@ pub fn take_out(object: &mut Value, field: &str) -> Option<Value> {
     }
 }
 
-/// Returns whether a live value contains everything in a manifest. The server adds defaults, and reports a
-/// conflict about a whole value if one manager owns all of it.
+/// Returns whether a live value contains everything that a manifest contains. It may contain more, because the server
+/// adds defaults.
 pub fn is_covered(manifest: &Value, live: &Value) -> bool {
     match (manifest, live) {
         (Value::Object(manifest), Value::Object(live)) => manifest.iter().all(|(name, value)| {
@@ -166,8 +166,8 @@ pub fn is_covered(manifest: &Value, live: &Value) -> bool {
     }
 }
 
-/// Parses a selector such as `[name="a",protocol="TCP"]` or `[="a"]`, and returns it with the rest of the
-/// path.
+/// Parses a selector such as `[name="a",protocol="TCP"]` or `[="a"]` at the start of a path. Returns the selector and
+/// the rest of the path; None if the path has another form.
 fn selector(field: &str) -> Option<(Vec<(String, Value)>, &str)> {
     let mut rest = field.strip_prefix('[')?;
     let mut wanted = Vec::new();
@@ -184,8 +184,8 @@ fn selector(field: &str) -> Option<(Vec<(String, Value)>, &str)> {
     }
 }
 
-/// Returns whether a selector selects a list item. The selector may contain defaults that the item does not
-/// have.
+/// Returns whether a selector selects this item of a list. A field that the item does not have also matches, because
+/// the server adds defaults.
 fn is_meant(item: &Value, wanted: &[(String, Value)]) -> bool {
     wanted.iter().all(|(key, value)| match key.as_str() {
         "" => item == value,
@@ -321,7 +321,7 @@ mod tests {
         let expected = json!({
             "metadata": {"labels": {"b": "2"}},
             "spec": {"rules": [{"verbs": ["get"]}], "env": [{"name": "HOME", "value": "/"}]},
-            // The last manifest did not have this field, so nobody has removed it.
+            // The manifest of the last installation did not have this field, so nobody can have removed it.
             "new": {"field": 1},
         });
         assert_eq!(next, expected);

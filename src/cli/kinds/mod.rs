@@ -1,8 +1,8 @@
-//! Resolves the names of kinds and objects on the command line to API resources.
+//! Finds the API resources for the names of kinds and objects on the command line.
 //!
-//! bowline knows its own kinds without a request, and prefers them to other kinds with the same name:
-//! `release` is always the openchoreo.dev Release, and `rr` the RenderedRelease. Other kinds come from the
-//! discovery of the server.
+//! bowline knows its own kinds without a request, and prefers them to other kinds with the same name: `release` is
+//! always the openchoreo.dev Release, and `rr` the RenderedRelease. Other kinds come from the discovery of the
+//! server.
 
 #[cfg(test)]
 mod tests;
@@ -18,17 +18,17 @@ use super::connect::Address;
 use super::error::{Error, Exit};
 use crate::api;
 
-/// The largest number of concurrent discovery requests.
+/// The largest number of concurrent discovery requests to the server.
 const AT_ONCE: usize = 16;
 
-/// The largest number of names in a hint.
+/// The largest number of names that a hint lists.
 const MANY: usize = 10;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// The group, version, kind and plural name.
+    /// The group, version, kind and plural name of the kind.
     pub resource: ApiResource,
-    /// Whether objects of the kind are in namespaces.
+    /// Whether objects of the kind have a namespace.
     pub namespaced: bool,
 }
 
@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// Returns the API client of the kind, in a namespace or in all.
+    /// Returns the API client for objects of the kind: in one namespace, or in all if `namespace` is None.
     pub fn objects(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) if self.namespaced => {
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// A kind with all its names, in lower case.
+/// A kind with all names by which users can name it, in lower case.
 struct Known {
     kind: Kind,
     names: Vec<String>,
@@ -71,8 +71,8 @@ impl Known {
     }
 }
 
-/// Returns the kinds that bowline defines. The RenderedRelease has the same kind name as the Release and
-/// comes after it, so users find it only by its short names or its group.
+/// Returns the kinds that bowline defines. The kind name `Release` occurs twice: the openchoreo.dev Release comes
+/// first, so users find the RenderedRelease only by its short names or its group.
 fn ours() -> Vec<Known> {
     let known = |crd: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition| {
         let spec = crd.spec;
@@ -101,7 +101,7 @@ fn ours() -> Vec<Known> {
     api::crds().into_iter().map(known).collect()
 }
 
-/// Reads a kind from a discovery document; None if it is a subresource, or if its objects cannot be read.
+/// Reads a kind from a discovery document. Returns None for a subresource, or if objects of the kind cannot be read.
 fn discovered(group_version: &str, resource: APIResource) -> Option<Known> {
     let readable = resource
         .verbs
@@ -136,7 +136,7 @@ pub struct Kinds<'a> {
 }
 
 impl<'a> Kinds<'a> {
-    /// Creates a lookup for kinds. Sends no request.
+    /// Creates a lookup for kinds of a server. Sends no request yet.
     pub fn new(client: &'a Client) -> Kinds<'a> {
         Kinds {
             client,
@@ -145,7 +145,7 @@ impl<'a> Kinds<'a> {
         }
     }
 
-    /// Finds a kind by its kind, plural or short name, with or without the group.
+    /// Finds a kind by the word that a user typed: its kind, plural or short name, with or without the group.
     pub async fn named(&self, said: &str) -> Result<Kind, Error> {
         let wanted = said.to_lowercase();
         if let Some(known) = self.ours.iter().find(|known| known.goes_by(&wanted)) {
@@ -175,7 +175,7 @@ impl<'a> Kinds<'a> {
         Err(Error::new(Exit::Failed, message).with_hint(hint))
     }
 
-    /// Returns all namespaced kinds of the server, each in one version.
+    /// Returns all kinds of the server whose objects have a namespace. A kind with several versions is returned once.
     pub async fn in_namespaces(&self) -> Result<Vec<Kind>, Error> {
         let (known, silent) = self.discover("").await?;
         if !silent.is_empty() {
@@ -186,7 +186,7 @@ impl<'a> Kinds<'a> {
         Ok(kinds.filter(|kind| kind.namespaced).collect())
     }
 
-    /// Requests the discovery documents: the preferred version of every group, or all versions of the group
+    /// Reads the discovery documents of the server: the preferred version of each group, or all versions of the group
     /// that `wanted` names. Also returns the group versions that did not answer.
     async fn discover(&self, wanted: &str) -> Result<(Vec<Known>, Vec<String>), Error> {
         let place = wanted.split_once('.').map(|(_, place)| place);
@@ -238,7 +238,7 @@ impl<'a> Kinds<'a> {
             .collect())
     }
 
-    /// Finds a kind by apiVersion and kind.
+    /// Finds a kind of the server by the apiVersion and kind of an object.
     pub async fn of(&mut self, api_version: &str, kind: &str) -> Result<Kind, Error> {
         let is_it = |known: &&Known| {
             let resource = &known.kind.resource;
@@ -269,7 +269,8 @@ impl<'a> Kinds<'a> {
     }
 }
 
-/// Splits the words of a command line into kinds and names: `pin,release`, `pin a b` or `pin/a release/b`.
+/// Splits the words of a command line into kinds, each with the names of its objects: `pin,release`, `pin a b` or
+/// `pin/a release/b`.
 pub fn objects_of(words: &[String]) -> Result<Vec<(String, Vec<String>)>, Error> {
     let mut wanted: Vec<(String, Vec<String>)> = Vec::new();
     if words.iter().any(|word| word.contains('/')) {
@@ -303,7 +304,8 @@ pub fn objects_of(words: &[String]) -> Result<Vec<(String, Vec<String>)>, Error>
     }
 }
 
-/// Returns an error if a name contains characters that would change the URL path of a request.
+/// Returns an error if a name contains characters that would change the URL path of a request. `what` says what the
+/// name is for.
 pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     let fits = !name.is_empty()
         && name != "."
@@ -324,8 +326,8 @@ pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns the error about a missing object, with the names of existing objects. `address` adds the flags of
-/// the target to the command in the hint.
+/// Returns the error for an object that does not exist, with similar names of existing objects. `address` adds the
+/// flags of the target to the command in the hint.
 pub async fn missing(
     kind: &Kind,
     client: &Client,
@@ -359,7 +361,8 @@ pub async fn missing(
     }
 }
 
-/// Converts the error of a request about an object. The server may not have the object or its whole kind.
+/// Converts the error of a request about an object. It tells whether the server does not have the object or does not
+/// have its kind.
 pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
     let no_kind = matches!(&error, kube::Error::Api(status)
         if status.code == 404 && status.details.as_ref().is_none_or(|details| details.name.is_empty()));
@@ -393,7 +396,7 @@ pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
     }
 }
 
-/// Returns the names that are most similar to a word, at most ten. If there are few names, returns all.
+/// Returns the names that are most similar to a word, at most ten. If there are no more than that, returns all names.
 fn near(word: &str, names: Vec<String>) -> Vec<String> {
     let alike = |name: &str| {
         let same = |(a, b): &(char, char)| a == b;

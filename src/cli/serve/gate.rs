@@ -1,9 +1,9 @@
-//! Access control of `bowline serve`: decides from the head of a request whether to answer it.
+//! Access control of `bowline serve`: decides from the head of a request whether bowline answers it.
 //!
-//! Every process of the machine can connect to a loopback socket. Through the browser every web page can too:
-//! a page can send requests to 127.0.0.1, and with a host name that resolves to it (DNS rebinding), it can
-//! also read the answers. Clients such as kubectl never send the headers that a browser sends, and always
-//! send the right host name.
+//! Every process on this machine can connect to a loopback socket. Every web page can too, because the browser sends
+//! its requests to 127.0.0.1. With a host name that resolves to this address (DNS rebinding), the page can even read
+//! the answers. So requests with the headers of a browser, or with a wrong host name, are refused. Clients such as
+//! kubectl never send these headers and always send the right host name.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,28 +12,27 @@ use http::uri::Authority;
 use http::{HeaderMap, StatusCode, header};
 use sha2::{Digest, Sha256};
 
-/// The answer to a refused request.
+/// The answer to a request that the access control refuses.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The HTTP status code.
+    /// The HTTP status code of the answer.
     pub code: StatusCode,
-    /// The reason in the Status object.
+    /// The reason in the Status object of the answer.
     pub reason: &'static str,
-    /// The message in the Status object.
+    /// The message in the Status object of the answer.
     pub message: String,
 }
 
-/// The reason why bowline refuses to listen.
+/// The reason why `bowline serve` refuses to start.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Unsafe {
-    /// The address is not a loopback address and there is no token, so other machines could write to the
-    /// store.
+    /// The address is no loopback address, and the user gave no token. So other machines could write to the store.
     #[error("other machines can reach {0}")]
     NotLoopback(SocketAddr),
     /// The token file is empty.
     #[error("the token file is empty")]
     EmptyToken,
-    /// The token contains characters that an HTTP header cannot contain.
+    /// The token contains a character that is not allowed in an HTTP header.
     #[error("the token must be one line of visible ASCII characters")]
     BadToken,
 }
@@ -42,12 +41,13 @@ pub enum Unsafe {
 #[derive(Debug)]
 pub struct Gate {
     listen: SocketAddr,
-    /// The digest of the token. The comparison of two digests takes the same time for every token.
+    /// The digest of the token; None if the user gave no token. Digests are compared, because this takes the same
+    /// time for every wrong token.
     token: Option<[u8; 32]>,
 }
 
 impl Gate {
-    /// Creates the gate for an address. Without a token, the address must be a loopback address.
+    /// Creates the access control for an address. If `token` is None, the address must be a loopback address.
     pub fn new(listen: SocketAddr, token: Option<&str>) -> Result<Gate, Unsafe> {
         let token = match token.map(str::trim) {
             None if !listen.ip().to_canonical().is_loopback() => {
@@ -63,7 +63,7 @@ impl Gate {
         Ok(Gate { listen, token })
     }
 
-    /// Returns an error if bowline must not answer the request.
+    /// Returns an error with the answer if bowline must refuse the request.
     pub fn admit(&self, head: &Parts) -> Result<(), Refusal> {
         if let Some(name) = [header::ORIGIN.as_str(), "sec-fetch-site"]
             .into_iter()
@@ -74,7 +74,7 @@ impl Gate {
             )));
         }
         match &self.token {
-            // A client with the token is trusted, so its host name is not checked.
+            // A client with the token is trusted, so its host name need not be checked.
             Some(token) => bearer(&head.headers)
                 .is_some_and(|sent| same(&digest(sent), token))
                 .then_some(())
@@ -226,7 +226,7 @@ mod tests {
             let refusal = gate.admit(&head("/api", headers)).unwrap_err();
             assert_eq!(refusal.code, StatusCode::FORBIDDEN, "{headers:?}");
         }
-        // In HTTP/2, the host name is in the URI.
+        // In HTTP/2, the host name is in the URI and not in a header.
         assert_eq!(gate.admit(&head("http://localhost:8001/api", &[])), Ok(()));
         assert!(gate.admit(&head("http://evil.example/api", &[])).is_err());
         assert!(

@@ -1,7 +1,7 @@
-//! `bowline serve`: serves the embedded API on a socket, for kubectl and other clients.
+//! `bowline serve`: makes the API of the target available on a socket, for kubectl and other clients.
 //!
-//! It speaks HTTP/1.1 and, with prior knowledge, HTTP/2; no TLS. The embedded API answers the requests. This
-//! module has the socket, its limits, the access control, and a stop that ends watches.
+//! The socket accepts HTTP/1.1 and, with prior knowledge, HTTP/2, but no TLS. The embedded API answers the requests.
+//! This module has the limits of the socket, and a stop that ends watches.
 
 pub mod gate;
 #[cfg(test)]
@@ -30,7 +30,7 @@ use super::socket::{self, PATIENCE};
 use crate::text;
 use gate::{Gate, Refusal, Unsafe};
 
-/// The largest body of a request in bytes; the same as that of a Kubernetes API server.
+/// The largest body of a request in bytes. A Kubernetes API server has the same limit.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// The arguments of `serve`.
@@ -44,7 +44,7 @@ pub struct Arguments {
     token_file: Option<PathBuf>,
 }
 
-/// Serves requests until SIGINT or SIGTERM.
+/// Answers requests until SIGINT or SIGTERM.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -76,7 +76,7 @@ pub async fn run(
         })?),
         None => None,
     };
-    // A wrong address or token is reported before the store is opened.
+    // Check the address and the token first, so that a mistake is reported before the store is opened.
     Gate::new(arguments.listen, token.as_deref())?;
     let (api, file) = connect::embedded(options, environment).await?;
     let listener = socket::bind(arguments.listen).await?;
@@ -90,7 +90,7 @@ pub async fn run(
         None => format!(
             "kubectl --kubeconfig=/dev/null --server=http://{address} get releasepins.openchoreo.dev -A"
         ),
-        // kubectl sends no credentials without TLS, so the example uses curl.
+        // kubectl sends no credentials without TLS, so the example command uses curl.
         Some(file) => format!(
             "curl -H \"Authorization: Bearer $(cat {})\" http://{address}/version",
             text::quoted(&file.to_string_lossy())
@@ -120,7 +120,7 @@ impl From<Unsafe> for Error {
     }
 }
 
-/// Serves connections until `stop` completes, and then lets running requests finish.
+/// Answers requests until `stop` completes, and then lets running requests finish.
 pub async fn serve(
     listener: TcpListener,
     api: Embedded,
@@ -165,7 +165,7 @@ impl Answering {
             if body.size_hint().exact().is_some() {
                 return body.boxed_unsync();
             }
-            // A watch never ends by itself, so it is ended here. Clients handle this like a timeout of the
+            // A watch never ends by itself, so the stop ends it here. Clients handle this like a timeout of the
             // server.
             let stopping = async move {
                 let _ = stopped.wait_for(|stopped| *stopped).await;

@@ -35,12 +35,13 @@ async fn served(token: Option<&str>) -> Served {
 }
 
 impl Served {
-    /// Sends raw bytes, and reads until the server closes the connection.
+    /// Sends a request as raw bytes, and returns all that the server sends until it closes the connection.
     async fn raw(&self, head: &str, body: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head = head.replace('\n', "\r\n") + "\r\n\r\n";
         stream.write_all(head.as_bytes()).await.unwrap();
-        // The server may answer and close the connection before it has read the whole body.
+        // The write may fail, because the server may answer and close the connection before it has read the whole
+        // body.
         let _ = stream.write_all(body).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
@@ -53,7 +54,7 @@ impl Served {
     }
 }
 
-/// Parses an answer: returns the status code and the Status object in the body.
+/// Parses a raw answer. Returns the status code, and the Status object in the body.
 fn status(answer: &str) -> (u16, Value) {
     let code = answer
         .split(' ')
@@ -191,7 +192,7 @@ async fn heads_and_bodies_have_limits() {
         .await;
     assert_eq!(status(&answer).0, 431, "{answer}");
 
-    // The server still answers other requests.
+    // After the refused request, the server still answers other requests.
     let answer = served
         .raw(
             "GET /version HTTP/1.1\nHost: localhost\nConnection: close",

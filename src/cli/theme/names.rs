@@ -1,6 +1,6 @@
-//! The colour names that skins may use: those of CSS.
+//! The names of colours that skins of k9s may use: the names of CSS.
 
-/// Returns the colour of a name as 0xRRGGBB; None for an unknown name.
+/// Returns the colour with this name as 0xRRGGBB; None if the name is unknown.
 pub(super) fn colour(name: &str) -> Option<u32> {
     let lower = name.to_ascii_lowercase();
     let found = NAMES.iter().find(|(known, _)| *known == lower);

@@ -1,8 +1,8 @@
-//! Converts a skin of k9s to a theme of bowline. Pure: takes a value, returns text and warnings.
+//! Converts a skin of k9s to a theme of bowline. The functions are pure.
 //!
-//! A skin has settings for the parts of k9s's screens; a theme has roles. Each role takes the colour of the
-//! setting with the most similar meaning. A role without a setting inherits its colour from the theme `dark`
-//! or `light`.
+//! A skin has settings for the parts of k9s's screens; a theme has roles. Each role gets the colour of the setting
+//! with the most similar meaning. If there is none, the role inherits its colour from bowline's theme `dark` or
+//! `light`.
 
 use std::fmt::Write;
 
@@ -11,17 +11,17 @@ use serde_json::{Map, Value};
 use super::names;
 use crate::text;
 
-/// The converted skin.
+/// The result of converting a skin.
 #[derive(Debug)]
 pub(super) struct Converted {
-    /// The theme, as TOML.
+    /// The text of the theme, in TOML.
     pub(super) theme: String,
-    /// The settings that the conversion ignored, with reasons.
+    /// One warning for each setting of the skin that was ignored, with the reason.
     pub(super) warnings: Vec<String>,
 }
 
-/// How a role gets its colours: the role, the settings for its foreground and those for its background (the
-/// first one that the skin has is used), and its attributes.
+/// How a role of the theme gets its colours: the role, the settings for its foreground, the settings for its
+/// background, and its attributes. Of the settings, the first one that the skin has is used.
 type Rule = (
     &'static str,
     &'static [&'static str],
@@ -64,8 +64,8 @@ const RULES: &[Rule] = &[
     ("scrollbar", &["frame.border.focusColor"], &[], ""),
 ];
 
-/// The settings of skins that themes do not need. A name that ends with a dot stands for all settings below
-/// it.
+/// The settings of skins that themes do not need, so that they cause no warning. A name that ends with a dot stands
+/// for all settings below it.
 #[rustfmt::skip]
 const UNUSED: &[&str] = &[
     "body.logoColorMsg", "body.logoColorInfo", "body.logoColorWarn", "body.logoColorError",
@@ -76,7 +76,7 @@ const UNUSED: &[&str] = &[
     "views.yaml.keyColor", "views.yaml.colonColor", "views.picker.", "views.logs.",
 ];
 
-/// Converts the skin from a file with this name; None if the value is no skin.
+/// Converts a skin to a theme. `file` is the name of its file. Returns None if the value is no skin.
 pub(super) fn convert(file: &str, skin: &Value) -> Option<Converted> {
     let skin = skin.get("k9s")?.as_object()?;
     let mut places = Vec::new();
@@ -105,7 +105,7 @@ pub(super) fn convert(file: &str, skin: &Value) -> Option<Converted> {
     Some(Converted { theme, warnings })
 }
 
-/// Lists the settings of a skin with their paths.
+/// Adds the settings of a skin to `into`, each with its path, such as `body.fgColor`.
 fn flatten<'v>(above: &str, map: &'v Map<String, Value>, into: &mut Vec<(String, &'v Value)>) {
     for (name, value) in map {
         let place = format!("{above}{name}");
@@ -120,12 +120,12 @@ fn covers(known: &str, place: &str) -> bool {
     known == place || (known.ends_with('.') && place.starts_with(known))
 }
 
-/// A colour in a skin.
+/// A colour that a skin uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Colour {
-    /// The default colour of the terminal.
+    /// The default colour of the user's terminal.
     Own,
-    /// Red, green and blue, as 0xRRGGBB.
+    /// A colour by its red, green and blue parts, as 0xRRGGBB.
     Rgb(u32),
 }
 
@@ -143,8 +143,8 @@ impl Colour {
         }
     }
 
-    /// Returns whether dark text is easier to read on this colour; None for the default colour of the
-    /// terminal.
+    /// Returns whether dark text is easier to read on this colour than light text. None for the default colour of the
+    /// terminal, because it is unknown.
     fn is_light(self) -> Option<bool> {
         let Self::Rgb(number) = self else {
             return None;
@@ -186,7 +186,7 @@ fn theme(file: &str, skin: &Skin) -> String {
             Colour::Rgb(number) => format!("#{number:06x}"),
         };
         let fg = skin.first(fg).map(written);
-        // A role with the background of the whole screen needs no background.
+        // If the role has the same background as the whole screen, it needs no background of its own.
         let bg = skin
             .first(bg)
             .filter(|colour| {

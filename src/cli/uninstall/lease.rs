@@ -1,4 +1,4 @@
-//! Holds the Lease of the controller during `uninstall`, so that no controller runs at that time.
+//! Holds the Lease of the controller during `bowline uninstall`, so that no controller can run at that time.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,19 +17,20 @@ use crate::controllers::fence::Fence;
 use crate::controllers::lease::Election;
 use crate::error::{Error, Exit};
 
-/// The duration of the Lease that `uninstall` holds, in seconds.
+/// The duration of the Lease in seconds while `uninstall` holds it.
 const SECONDS: u16 = 15;
-/// How long `uninstall` waits for a controller to end before it prints a message.
+/// How long `uninstall` waits silently for a controller to end. After that, it prints a message and continues to
+/// wait.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often `uninstall` reads the Lease.
+/// The pause between two reads of the Lease.
 const LOOK: Duration = Duration::from_millis(200);
 
 fn leases(client: &Client) -> Api<Lease> {
     Api::namespaced(client.clone(), labels::SYSTEM_NAMESPACE)
 }
 
-/// Runs `work` with a client that can write only while this process holds the Lease. First waits until the
-/// controller has released the Lease; fails if it has not done so at `end`.
+/// Runs `work` with a client that can write only as long as this process holds the Lease. First waits until the
+/// controller has released the Lease; fails if this has not happened at `end`.
 pub async fn hold<T>(
     client: &Client,
     end: Instant,
@@ -41,7 +42,7 @@ pub async fn hold<T>(
         .get_metadata_opt(labels::SYSTEM_NAMESPACE)
         .await?;
     if system.is_none() {
-        // Without the namespace there is no Lease, so no controller runs.
+        // If the namespace of the Lease does not exist, no controller runs, so no Lease is needed.
         return work(client.clone()).await;
     }
     let fence = Fence::default();
@@ -105,7 +106,7 @@ fn not_released(holder: Option<&str>) -> Error {
         .and_hint("or, if it is dead, wait until its Lease ends: --timeout 10m")
 }
 
-/// Deletes the Lease if no controller holds it. Otherwise prints which controller does.
+/// Deletes the Lease if no controller holds it. Otherwise prints the name of the controller.
 pub async fn delete(client: &Client, say: &mut dyn FnMut(String)) -> Result<(), Error> {
     let leases = leases(client);
     let Some(lease) = leases.get_opt(labels::CONTROLLER_LEASE).await? else {
@@ -127,7 +128,8 @@ pub async fn delete(client: &Client, say: &mut dyn FnMut(String)) -> Result<(), 
     };
     match leases.delete(labels::CONTROLLER_LEASE, &unchanged).await {
         Ok(_) => Ok(()),
-        // The Lease is deleted, or a controller has taken it.
+        // Either the Lease is already deleted, or a controller has taken it since. In both cases there is nothing to
+        // delete.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -141,16 +143,17 @@ fn holder(lease: &Lease) -> Option<&str> {
 /// Whether a controller runs, as far as the Lease shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Renewal {
-    /// A controller renews the Lease.
+    /// A controller renews the Lease, so a controller runs.
     Renewed,
-    /// Nobody holds the Lease, or its holder did not renew it in time.
+    /// Nobody holds the Lease, or the holder did not renew it in time. So no controller runs.
     Absent,
-    /// Unknown: this holder has neither renewed nor released the Lease, and the Lease is still valid.
+    /// It is unknown whether a controller runs: the holder has neither renewed nor released the Lease, and the Lease
+    /// is still valid. Contains the name of the holder.
     Waiting(String),
 }
 
-/// Finds out whether a controller runs: whether it renews the Lease before the Lease expires. Waits at most
-/// until `end`.
+/// Finds out whether a controller runs. For this, waits until the Lease is renewed or expires, but at most until
+/// `end`.
 pub async fn renewal(
     client: &Client,
     end: Instant,

@@ -1,12 +1,12 @@
-//! `bowline uninstall`: removes from a cluster the objects that `install` created, and nothing else.
+//! `bowline uninstall`: removes the objects from a cluster that `install` created, and nothing else.
 //!
-//! Without `--remove-running`, all workloads continue to run, even if somebody deletes bowline's objects
-//! later. For this, `uninstall` ends the controller and then removes the finalizers of the RenderedReleases:
-//! with its finalizer, a later deletion of a RenderedRelease would wait for a controller, and that controller
-//! would delete the workloads. With `--remove-running`, the controller deletes the workloads before it ends.
+//! Without `--remove-running`, all workloads continue to run, even if somebody deletes bowline's objects later. To
+//! ensure this, `uninstall` ends the controller and removes the finalizers of the RenderedReleases. With such a
+//! finalizer, the deletion of a RenderedRelease would wait for a controller, which would then delete the workloads.
+//! With `--remove-running`, the controller deletes the workloads before it ends.
 //!
-//! CRDs whose kind still has objects stay, and so does a namespace with other objects. Each step can be
-//! repeated, so a second run continues an interrupted one.
+//! CRDs whose kind still has objects stay, and so does a namespace with other objects. Each step can be repeated, so
+//! a second run continues an interrupted one.
 
 mod lease;
 mod removal;
@@ -59,12 +59,12 @@ pub struct Arguments {
     output: Format,
 }
 
-/// The objects of bowline on a cluster.
+/// The objects of bowline that `uninstall` found on a cluster.
 struct Survey {
     pieces: Vec<Piece>,
-    /// The RenderedReleases, if bowline installed their CRD.
+    /// The RenderedReleases on the cluster; empty if bowline did not install their CRD.
     rendered: Vec<Rendered>,
-    /// The ReleasePins, if bowline installed their CRD.
+    /// The metadata of the ReleasePins on the cluster; empty if bowline did not install their CRD.
     pins: Vec<ObjectMeta>,
 }
 
@@ -78,8 +78,8 @@ impl Survey {
         })
     }
 
-    /// Returns the objects to remove in the order of their removal, and for each other object the reason why
-    /// it stays.
+    /// Splits the objects of bowline into those to remove, in the order of their removal, and those that stay, each
+    /// with the reason.
     async fn sort(
         &self,
         connection: &Connection,
@@ -98,7 +98,7 @@ impl Survey {
                 _ => going.push(piece),
             }
         }
-        // An object is removed before the objects that it depends on.
+        // Remove each object before the objects that it depends on.
         going.sort_by_key(|it| (it.is_namespace(), it.is_crd(), !it.is_controller()));
         Ok((going, staying))
     }
@@ -108,7 +108,7 @@ impl Survey {
     }
 }
 
-/// Runs the verb, prints a line for each object, and returns the exit code of the program.
+/// Removes the objects, prints a line for each of them, and returns the exit code of bowline.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
@@ -158,7 +158,7 @@ async fn uninstall(
     }
     let system = survey.pieces.iter().find(|piece| piece.is_namespace());
     if let Some(system) = system.filter(|system| system.is_being_deleted()) {
-        // The deletion of the namespace deletes the Lease, so a controller that still runs stops.
+        // Deleting the namespace also deletes the Lease. Without the Lease, a controller that still runs stops.
         until_gone(system, end).await?;
     }
     let mut rest = Rest {
@@ -167,7 +167,7 @@ async fn uninstall(
         report,
         end,
     };
-    // The controller may have added finalizers before it ended.
+    // The controller may have added finalizers just before it ended, so look for them again.
     let left = rendered::list(&connection.client, &survey.pieces).await?;
     let removed = match left.iter().any(Rendered::is_claimed) {
         true => {
@@ -200,7 +200,7 @@ async fn uninstall(
     Ok(Exit::Done)
 }
 
-/// The second part of `uninstall`, after the controller has ended.
+/// The values for the second part of `uninstall`, which runs after the controller has ended.
 struct Rest<'a, 'o> {
     connection: &'a Connection,
     pieces: &'a [Piece],
@@ -212,16 +212,17 @@ struct Rest<'a, 'o> {
 struct Removed {
     /// The number of RenderedReleases whose finalizer `uninstall` removed.
     released: usize,
-    /// The workloads whose deletion started before `uninstall` removed the finalizers.
+    /// The workloads that are being deleted in spite of `uninstall`, because their deletion started before the
+    /// finalizers were removed.
     ending: Vec<String>,
-    /// The objects that stay, each with its reason.
+    /// The objects that stay on the cluster, each with the reason.
     staying: Vec<String>,
-    /// The namespace. It is removed last, because it contains the Lease.
+    /// The namespace of bowline, if it is to be removed. It is removed last, because it contains the Lease.
     namespace: Option<Piece>,
 }
 
 impl Rest<'_, '_> {
-    /// Removes the finalizers of the RenderedReleases through `client`, then all objects except the
+    /// Removes the finalizers of the RenderedReleases, using `client`. Then removes all objects of bowline except the
     /// namespace.
     async fn remove(&mut self, client: &Client) -> Result<Removed, Error> {
         let ending = rendered::ending(client, self.pieces).await?;
@@ -259,7 +260,7 @@ impl Rest<'_, '_> {
     }
 }
 
-/// Returns the first names as text, with the number of the other names.
+/// Returns the first few of the names as text, and the number of the other names.
 fn listed(names: &[String]) -> String {
     let shown = names.iter().take(removal::NAMED);
     let shown: Vec<&str> = shown.map(String::as_str).collect();
@@ -269,7 +270,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Prints the steps of a dry run.
+/// Prints what `uninstall` would do, for a dry run.
 fn foresee(
     arguments: &Arguments,
     survey: &Survey,
@@ -301,8 +302,8 @@ fn foresee(
     }
 }
 
-/// Prints the changes and asks for confirmation. Without a terminal, changes of RenderedReleases need
-/// `--yes`.
+/// Prints what `uninstall` will do, and asks for confirmation. Without a terminal, `--yes` is needed to change
+/// RenderedReleases.
 fn confirm(
     arguments: &Arguments,
     connection: &Connection,
@@ -358,12 +359,12 @@ fn confirm(
     confirm::confirm(confirmation, false, &shown).map(drop)
 }
 
-/// Returns the reason why an existing object stays; None if it is removed.
+/// Returns the reason why an object stays on the cluster; None if `uninstall` removes it.
 async fn stays(connection: &Connection, piece: &Piece) -> Result<Option<String>, Error> {
     if piece.is_foreign() {
         return Ok(Some("bowline did not create it".to_owned()));
     }
-    // The cluster is already deleting the object.
+    // The cluster is already deleting the object, so it does not stay.
     if piece.is_being_deleted() {
         return Ok(None);
     }
@@ -380,14 +381,14 @@ async fn stays(connection: &Connection, piece: &Piece) -> Result<Option<String>,
     Ok(None)
 }
 
-/// Returns the number of objects of a kind as text; None if there are none. The deletion of the CRD would
-/// delete them.
+/// Returns the number of objects that a CRD has as text; None if it has none. A CRD with objects must stay, because
+/// its deletion would delete them.
 async fn has_objects(client: &Client, piece: &Piece) -> Result<Option<String>, Error> {
     let kind = rendered::defined(piece);
     let objects: Api<DynamicObject> = kind.objects(client, None);
     let some = objects.list_metadata(&ListParams::default().limit(1)).await;
     let some = match some {
-        // If the server does not serve the kind, it has no objects.
+        // The server does not have the kind, so there are no objects.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
         some => some?,
     };
@@ -406,7 +407,8 @@ async fn has_objects(client: &Client, piece: &Piece) -> Result<Option<String>, E
     )))
 }
 
-/// Returns the objects in bowline's namespace that belong to users or to other programs.
+/// Returns the objects in bowline's namespace that belong to users or to other programs, so that the namespace must
+/// stay.
 async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>, Error> {
     let finder = kinds::Kinds::new(&connection.client);
     let kinds = finder.in_namespaces().await?;
@@ -414,7 +416,7 @@ async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>,
         .map(|kind| async move {
             let objects = kind.objects(&connection.client, Some(namespace));
             let listed = match objects.list_metadata(&ListParams::default()).await {
-                // Objects of this kind cannot be listed, so the kind is ignored.
+                // The server cannot list objects of this kind, so the kind is ignored.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Vec::new(),
                 listed => listed?.items,
             };
@@ -433,10 +435,10 @@ async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>,
     Ok(found?)
 }
 
-/// Returns whether an object belongs to bowline, or was created by Kubernetes for the namespace or for an
-/// object of bowline.
+/// Returns whether an object need not keep the namespace: it belongs to bowline, or Kubernetes created it for the
+/// namespace or for an object of bowline.
 fn is_cared_for(kind: &kinds::Kind, object: &impl ResourceExt) -> bool {
-    // bowline deployed this workload for a user, so it belongs to the user.
+    // bowline deployed this workload for a user, so it belongs to the user and keeps the namespace.
     if object.labels().contains_key(labels::RELEASE_UID) {
         return false;
     }

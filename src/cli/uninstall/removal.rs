@@ -1,5 +1,5 @@
-//! `uninstall --remove-running`: deletes the ReleasePins and RenderedReleases; the controller then deletes
-//! the workloads.
+//! `uninstall --remove-running`: deletes the ReleasePins and RenderedReleases, so that the controller deletes the
+//! workloads.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use crate::error::{Error, Exit};
 use crate::kinds::Kind;
 use crate::report::Report;
 
-/// How often `uninstall` lists the remaining objects.
+/// The pause between two lists of the remaining objects.
 const LOOK: Duration = Duration::from_millis(500);
-/// The largest number of RenderedReleases in a message.
+/// The largest number of RenderedReleases that a message names.
 pub const NAMED: usize = 5;
 
-/// Lists the ReleasePins of a cluster; empty if bowline did not install their CRD.
+/// Lists the metadata of the ReleasePins on a cluster; empty if bowline did not install their CRD.
 pub async fn pins(client: &Client, pieces: &[Piece]) -> Result<Vec<ObjectMeta>, Error> {
     match rendered::installed(pieces, ReleasePin::crd_name()) {
         Some(kind) => rendered::all(client, &kind).await,
@@ -31,7 +31,7 @@ pub async fn pins(client: &Client, pieces: &[Piece]) -> Result<Vec<ObjectMeta>, 
     }
 }
 
-/// Reports that a ReleasePin is deleted.
+/// Adds to the report that a ReleasePin is deleted.
 pub fn report_pin(report: &mut Report<'_>, pin: &ObjectMeta) {
     let (namespace, name) = (pin.namespace.as_deref(), pin.name.as_deref());
     let label = format!(
@@ -42,8 +42,8 @@ pub fn report_pin(report: &mut Report<'_>, pin: &ObjectMeta) {
     report.add_labelled(&label, namespace, "deleted");
 }
 
-/// Returns an error if no controller runs, or if this is still unknown at `end`. Without a controller, nobody
-/// would delete the workloads.
+/// Returns an error if no controller runs, or if this is still unknown at `end`. The check is needed because only a
+/// controller deletes the workloads.
 pub async fn check_controller(
     client: &Client,
     survey: &Survey,
@@ -75,7 +75,7 @@ pub async fn check_controller(
     let is_being_deleted = survey.pieces.iter().any(Piece::is_being_deleted);
     let error = match is_being_deleted {
         false => error.with_hint("start the controller, then repeat this command: bowline install"),
-        // While an object of the bundle is being deleted, `install` is refused.
+        // `install` is refused as long as an object of the bundle is being deleted, so another command is suggested.
         true => {
             let system = survey.pieces.iter().find(|it| it.is_namespace());
             let is_missing = system.is_some_and(|system| system.found.is_none());
@@ -86,7 +86,7 @@ pub async fn check_controller(
                     labels::SYSTEM_NAMESPACE
                 ));
             }
-            // `address.kubectl` adds no namespace flag, so the controller runs for all namespaces.
+            // `address.kubectl` adds no namespace flag, so the suggested controller runs for all namespaces.
             commands.extend(["bowline controller --listen 127.0.0.1:0".to_owned()]);
             let commands = commands.iter().filter_map(|line| address.kubectl(line));
             let commands: Vec<String> = commands.collect();
@@ -99,8 +99,7 @@ pub async fn check_controller(
     Err(error.and_hint("or keep the workloads: leave out --remove-running"))
 }
 
-/// Deletes all ReleasePins, then all RenderedReleases, and waits until the controller has deleted their
-/// workloads.
+/// Deletes all ReleasePins and then all RenderedReleases, and waits until the controller has deleted their workloads.
 pub async fn remove(
     client: &Client,
     pieces: &[Piece],
@@ -118,9 +117,9 @@ pub async fn remove(
         let left = rendered::list(client, pieces).await?;
         if let Some(kind) = installed(RenderedRelease::crd_name()) {
             for each in &left {
-                // A RenderedRelease is deleted only in two conditions. Its ReleasePin must be deleted, or the
-                // controller would create it again. And it must have the controller's finalizer, or its
-                // workloads would stay.
+                // A RenderedRelease is deleted only if two things are true. Its ReleasePin is deleted; otherwise the
+                // controller would create the RenderedRelease again. And it has the controller's finalizer; otherwise
+                // its workloads would stay.
                 let is_ready = each.is_claimed() || !each.may_have_workloads();
                 if pins == 0 && is_ready && !each.is_being_deleted() {
                     delete(client, &kind, each.namespace(), each.name(), each.uid()).await?;
@@ -147,7 +146,7 @@ pub async fn remove(
     }
 }
 
-/// Deletes all ReleasePins. Returns their number.
+/// Deletes all ReleasePins, and returns how many there were.
 async fn delete_pins(
     client: &Client,
     kind: &Kind,
@@ -195,14 +194,15 @@ async fn delete(
     };
     match objects.delete(name, &params).await {
         Ok(_) => Ok(()),
-        // The object is deleted, or a new object has its name; the next list contains the new one.
+        // Either the object is already deleted, or a new object has the same name. The next list contains the new
+        // object.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Asks the controller to delete the workloads of a RenderedRelease that is being deleted, even if its CRD or
-/// namespace is being deleted too. The annotation names this deletion, so it has no effect on a later one.
+/// namespace is being deleted too. The annotation is only for this deletion, so it has no effect on a later one.
 async fn mark(client: &Client, kind: &Kind, each: &Rendered) -> Result<(), Error> {
     let Some(value) = each.deletion().filter(|_| !each.is_marked()) else {
         return Ok(());
@@ -225,7 +225,7 @@ async fn mark(client: &Client, kind: &Kind, each: &Rendered) -> Result<(), Error
     }
 }
 
-/// Returns the error after a timeout. It lists the remaining objects and the reasons.
+/// Returns the error after a timeout. It names the remaining objects, and why they remain.
 async fn remains(client: &Client, pins: usize, left: &[Rendered]) -> Error {
     let mut message = match (pins, left.len()) {
         (0, left) => format!("{} still exist", counted(left, "RenderedRelease")),

@@ -15,9 +15,9 @@ use crate::kinds::Kind;
 use crate::report::Report;
 use crate::text;
 
-/// The number of attempts to write an object that other clients change at the same time.
+/// The largest number of attempts to write an object that other clients may change at the same time.
 const ATTEMPTS: usize = 5;
-/// The number of objects in one page of a list.
+/// The number of objects that one page of a list contains.
 const PAGE: u32 = 500;
 
 /// The metadata of a RenderedRelease.
@@ -38,13 +38,13 @@ impl Rendered {
         self.metadata.uid.clone()
     }
 
-    /// Returns whether the object has the finalizer of the controller.
+    /// Returns whether the RenderedRelease has the finalizer of the controller.
     pub fn is_claimed(&self) -> bool {
         let mut finalizers = self.metadata.finalizers.iter().flatten();
         finalizers.any(|finalizer| finalizer == labels::DATAPLANE_CLEANUP)
     }
 
-    /// Returns whether the controller may have deployed workloads for the object.
+    /// Returns whether the controller may have deployed workloads for the RenderedRelease.
     pub fn may_have_workloads(&self) -> bool {
         let annotations = self.metadata.annotations.as_ref();
         self.is_claimed()
@@ -55,18 +55,18 @@ impl Rendered {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// Returns the value of the annotation that asks the controller to delete the workloads; None if the
-    /// object is not being deleted.
+    /// Returns the value of the annotation that asks the controller to delete the workloads of this RenderedRelease.
+    /// None if the RenderedRelease is not being deleted.
     pub fn deletion(&self) -> Option<String> {
         deletion_guard::deletion(&self.metadata)
     }
 
-    /// Returns whether the object has this annotation for its current deletion.
+    /// Returns whether the RenderedRelease has the annotation of [`Rendered::deletion`] for its current deletion.
     pub fn is_marked(&self) -> bool {
         deletion_guard::is_wanted(&self.metadata)
     }
 
-    /// Reports the result for this object.
+    /// Adds the result for this RenderedRelease to the report.
     pub fn report(&self, report: &mut Report<'_>, word: &str) {
         report.add_labelled(&self.to_string(), Some(self.namespace()), word);
     }
@@ -79,7 +79,7 @@ impl fmt::Display for Rendered {
     }
 }
 
-/// Returns the kind that a CustomResourceDefinition defines.
+/// Returns the kind that a CRD of the bundle defines.
 pub fn defined(piece: &Piece) -> Kind {
     let spec = &piece.value["spec"];
     let text = |at: &str| {
@@ -99,8 +99,8 @@ pub fn defined(piece: &Piece) -> Kind {
     }
 }
 
-/// Returns the kind of a CustomResourceDefinition, if bowline installed it. Objects of another owner's CRD
-/// have other finalizers.
+/// Returns the kind of the CRD `name`; None if bowline did not install the CRD. The objects of another owner's CRD
+/// have other finalizers, so bowline must not touch them.
 pub fn installed(pieces: &[Piece], name: &str) -> Option<Kind> {
     let piece = pieces
         .iter()
@@ -109,13 +109,13 @@ pub fn installed(pieces: &[Piece], name: &str) -> Option<Kind> {
     ours.then(|| defined(piece))
 }
 
-/// Returns whether `--remove-running` removes all objects of a CustomResourceDefinition.
+/// Returns whether `--remove-running` removes all objects that a CRD has.
 pub fn is_removed_with_workloads(piece: &Piece) -> bool {
     let names = [RenderedRelease::crd_name(), ReleasePin::crd_name()];
     piece.is_crd() && !piece.is_foreign() && names.contains(&piece.place.name.as_str())
 }
 
-/// Lists the metadata of all objects of a kind; empty if the server does not serve the kind.
+/// Lists the metadata of all objects of a kind; empty if the server does not have the kind.
 pub async fn all(client: &Client, kind: &Kind) -> Result<Vec<ObjectMeta>, Error> {
     let objects: Api<DynamicObject> = kind.objects(client, None);
     let mut found = Vec::new();
@@ -133,7 +133,7 @@ pub async fn all(client: &Client, kind: &Kind) -> Result<Vec<ObjectMeta>, Error>
     }
 }
 
-/// Lists the RenderedReleases of a cluster; empty if bowline did not install their CRD.
+/// Lists the RenderedReleases on a cluster; empty if bowline did not install their CRD.
 pub async fn list(client: &Client, pieces: &[Piece]) -> Result<Vec<Rendered>, Error> {
     let Some(kind) = installed(pieces, RenderedRelease::crd_name()) else {
         return Ok(Vec::new());
@@ -142,8 +142,8 @@ pub async fn list(client: &Client, pieces: &[Piece]) -> Result<Vec<Rendered>, Er
     Ok(found.map(|metadata| Rendered { metadata }).collect())
 }
 
-/// Lists the workloads of RenderedReleases whose deletion has started, such as `Deployment shop/web`. An API
-/// server cannot cancel a deletion.
+/// Lists the workloads of RenderedReleases that are already being deleted, such as `Deployment shop/web`. `uninstall`
+/// cannot save these workloads, because an API server cannot cancel a deletion.
 pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     for each in list(client, pieces).await? {
@@ -154,8 +154,8 @@ pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Er
         let Some(release) = releases.get_opt(each.name()).await? else {
             continue;
         };
-        // The workloads may be in another cluster. An object of this cluster is such a workload only if it
-        // has the label of the release.
+        // The workloads may be in another cluster. So an object of this cluster counts only if it has the label of
+        // the release.
         for entry in release.status.unwrap_or_default().resources {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
                 &entry.group,
@@ -166,7 +166,7 @@ pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Er
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
                 None => Api::all_with(client.clone(), &resource),
             };
-            // The user may not be allowed to read the object, or the server does not have its kind.
+            // The user may not read the object, or it does not exist here, so it is left out.
             let Ok(Some(object)) = objects.get_metadata_opt(&entry.name).await else {
                 continue;
             };
@@ -188,7 +188,7 @@ pub async fn ending(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Er
 }
 
 /// Removes the finalizer of the controller from all RenderedReleases, so that their deletion does not delete
-/// workloads. Returns how many had the finalizer. No controller may run at that time.
+/// workloads. Returns how many had the finalizer. The caller must ensure that no controller runs.
 pub async fn release(
     client: &Client,
     pieces: &[Piece],
@@ -218,7 +218,8 @@ async fn release_one(client: &Client, kind: &Kind, each: &Rendered) -> Result<()
     for _ in 0..ATTEMPTS {
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|finalizer| finalizer != labels::DATAPLANE_CLEANUP);
-        // The patch replaces the whole list of finalizers, so the resourceVersion is a precondition.
+        // The patch replaces the whole list of finalizers. So it contains the resourceVersion, which makes it fail if
+        // the list has changed.
         let body = json!({"metadata": {
             "uid": metadata.uid, "resourceVersion": metadata.resource_version, "finalizers": finalizers,
             "annotations": {labels::REMOVE_RUNNING: null},

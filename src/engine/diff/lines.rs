@@ -26,7 +26,7 @@ pub struct Line {
     pub before: Option<usize>,
     /// The number of the line in the second text, from 1; None if that text does not contain the line.
     pub after: Option<usize>,
-    /// The byte range of the line in [`Hunk::text`], without the line break.
+    /// The byte range of the line in the text of the hunk, without the line break.
     text: Range<usize>,
     /// Whether the line ends with a line break. Only the last line of a text may have none.
     pub ended: bool,

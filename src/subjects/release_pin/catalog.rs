@@ -117,7 +117,7 @@ pub struct Catalog {
     /// The directory or the namespace that the objects come from, as text for messages.
     place: String,
     pub namespace: String,
-    /// Warnings about objects that callers have requested, collected until [`Catalog::warnings`] returns them.
+    /// Warnings about objects that callers have requested, collected until the method `warnings` returns them.
     warnings: Mutex<BTreeSet<String>>,
 }
 

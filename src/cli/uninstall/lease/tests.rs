@@ -1,11 +1,11 @@
-//! Tests of `uninstall` with the Lease of a controller, on an embedded API.
+//! Tests of `bowline uninstall` with the Lease of a controller, on an embedded API.
 
 use kube::api::{ObjectMeta, PostParams};
 
 use super::*;
 use crate::connect::{Deadlines, guard};
 
-/// Returns a client of a store where a controller holds the Lease for a number of seconds.
+/// Returns a client of a test store in which a controller holds the Lease. `seconds` is the duration of the Lease.
 async fn held(folder: &std::path::Path, seconds: i32) -> Client {
     let store = crate::fixture::store::open(&folder.join("store.db"), "ana").await;
     let client = guard(store, labels::SYSTEM_NAMESPACE, None, Deadlines::default());
