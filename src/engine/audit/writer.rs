@@ -73,6 +73,11 @@ impl AuditWriter {
         &self.by
     }
 
+    /// Returns whether the writer records changes as Events.
+    pub fn writes_events(&self) -> bool {
+        self.events.is_some()
+    }
+
     /// Writes the missing entries of a subject. Returns the newest entry of its chain; None if there is no
     /// entry.
     pub async fn record(
