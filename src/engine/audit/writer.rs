@@ -72,8 +72,13 @@ impl AuditWriter {
         &self.by
     }
 
-    /// Writes the missing audit entries of a subject. Returns the newest entry of the subject's chain; None if the
-    /// chain is empty.
+    /// Returns whether the writer records changes as Events.
+    pub fn writes_events(&self) -> bool {
+        self.events.is_some()
+    }
+
+    /// Writes the missing entries of a subject. Returns the newest entry of its chain; None if there is no
+    /// entry.
     pub async fn record(
         &self,
         kind: &'static Kind,

@@ -52,8 +52,7 @@ pub async fn plan(
 }
 
 /// Refuses a change if the user does not have the permission. `marks` is the object of the revision that the change
-/// marks. If the server does not answer this question,
-/// the check passes, and the server decides when bowline writes.
+/// marks. If the server does not answer this question, the check passes, and the server decides when bowline writes.
 async fn allowed(
     client: &Client,
     subject: &SubjectRef,

@@ -273,7 +273,8 @@ async fn a_restart_is_named_and_is_no_target_of_a_rollback() {
     assert_eq!(store.last_good().await, Some(2));
 }
 
-/// Returns a client for which the server denies a verb on a resource: `get` for reads, `patch` for reviews.
+/// Returns a client for which the server denies one request: with status 403, or if the request is a review, with the
+/// answer that the user does not have the right.
 fn denying(client: &Client, method: http::Method, ends: &'static str) -> Client {
     let inner = client.clone();
     let service = tower::service_fn(move |request: http::Request<Body>| {
@@ -289,19 +290,15 @@ fn denying(client: &Client, method: http::Method, ends: &'static str) -> Client 
                 "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
                 "metadata": {}, "spec": {}, "status": {"allowed": false},
             });
-            let (code, body) = match method_is_read(&request) {
-                true => (403, serde_json::to_vec(&status)?),
-                false => (201, serde_json::to_vec(&review)?),
+            let (code, body) = match ends.ends_with("reviews") {
+                true => (201, serde_json::to_vec(&review)?),
+                false => (403, serde_json::to_vec(&status)?),
             };
             let response = http::Response::builder().status(code);
             Ok(response.body(Body::from(body))?)
         }
     });
     Client::new(service, "default")
-}
-
-fn method_is_read(request: &http::Request<Body>) -> bool {
-    request.method() == http::Method::GET
 }
 
 #[tokio::test]
@@ -340,6 +337,20 @@ async fn a_missing_right_is_named_with_the_object() {
         } else {
             assert!(read.is_ok(), "the user may read");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_create_events_changes_a_workload_again_and_again() {
+    let store = Store::open(Objects::default()).await;
+    let limited = Store {
+        client: denying(&store.client, http::Method::POST, "/events"),
+        _folder: tempfile::tempdir().unwrap(),
+    };
+    for number in 1..=2 {
+        let done = limited.act(mark(number, Verdict::Bad)).await;
+        let is_made = matches!(done, Ok(Applied::Unrecorded(made, _)) if made == number);
+        assert!(is_made, "{done:?}");
     }
 }
 
