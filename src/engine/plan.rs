@@ -243,8 +243,8 @@ impl Change {
         }
     }
 
-    /// Returns the key of the subject's row in the read model. For a ReleasePin, it is the key of the object. For
-    /// other kinds, the name in the key is the name of the matrix row.
+    /// Returns the key of the subject's row in the read model. For a kind with its own planner, it is the key
+    /// of the object. For other kinds, the name in the key is the name of the matrix row.
     pub fn followed(&self) -> Key {
         match self.subject.kind.actions {
             None => self.key().clone(),

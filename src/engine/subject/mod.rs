@@ -33,15 +33,15 @@ pub struct Kind {
     pub holds: HoldsIn,
     /// How the revisions of a subject get their numbers.
     pub numbering: Numbering,
-    /// The functions for commands on a subject of this kind; None for the ReleasePin, which has its own planner.
+    /// The functions for commands on a subject of this kind; None for a kind that has its own planner.
     pub actions: Option<Actions>,
     /// The verbs that users can apply to subjects of this kind.
     pub capabilities: &'static [Capability],
     /// Returns the content of an object at a time, for the audit entry of a change without an operation. The flag
     /// says whether a GitOps tool owns the object.
     pub content: fn(&DynamicObject, Timestamp, bool) -> ContentRef,
-    /// Returns the releaseRef of a ReleasePin for an audit entry, if it differs from the content of the entry (the
-    /// second argument). None for other kinds.
+    /// Returns the release that the spec of an object names, for an audit entry. None if it is the content of the
+    /// entry (the second argument), or if objects of this kind name no release.
     pub release_ref: fn(&DynamicObject, &ContentRef) -> Option<String>,
     /// Returns the row and the column of an object in the matrix. The column is None for an object that belongs to
     /// all columns.
