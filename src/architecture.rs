@@ -174,6 +174,20 @@ fn only_tests_and_the_demo_use_fixtures() {
 }
 
 #[test]
+fn the_engine_names_no_kind_of_subject() {
+    let engine = program()
+        .into_iter()
+        .filter(|(file, _)| file.starts_with("engine"));
+    let wrong = engine.filter(|(_, source)| {
+        ["ReleasePin", "releaseRef"]
+            .iter()
+            .any(|word| source.contains(word))
+    });
+    let wrong: Vec<_> = wrong.map(|(file, _)| file).collect();
+    assert_eq!(wrong, [""; 0].map(PathBuf::from));
+}
+
+#[test]
 fn arrows_are_seen_however_they_are_written() {
     for (module, source, expected) in [
         ("api", "use crate::text;", 0),

@@ -18,6 +18,18 @@ pub struct Right {
 }
 
 impl Right {
+    /// Returns the right to list the objects of a kind.
+    pub const fn list(resource: fn() -> ApiResource) -> Self {
+        let verb = "list";
+        Self { verb, resource }
+    }
+
+    /// Returns the right to patch an object of a kind.
+    pub const fn patch(resource: fn() -> ApiResource) -> Self {
+        let verb = "patch";
+        Self { verb, resource }
+    }
+
     /// Returns the question whether the user has this right; for all objects, or for the object `name`.
     pub fn on(self, namespace: &str, name: Option<&str>) -> ResourceAttributes {
         let resource = (self.resource)();

@@ -10,7 +10,6 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::abandoned::Abandoned;
-use super::kind::patch;
 use super::revisions::{self, Stored, Workload, manifest, publishing};
 use super::template::{self, DEPLOYMENT_KIND, PAUSED, TEMPLATE};
 use crate::api::bowline::audit::Action;
@@ -62,9 +61,9 @@ async fn allowed(
     let key = &subject.key;
     let mark = marks.map(|name| {
         let resource = revisions::stored_as(subject.kind);
-        patch(resource).on(&key.namespace, Some(name))
+        Right::patch(resource).on(&key.namespace, Some(name))
     });
-    let change = patch(subject.kind.resource).on(&key.namespace, Some(&key.name));
+    let change = Right::patch(subject.kind.resource).on(&key.namespace, Some(&key.name));
     let promote = place.environment.as_ref().map(|(namespace, name)| {
         let promote = Right {
             verb: "promote",

@@ -25,8 +25,8 @@ pub static DEPLOYMENT: Kind = Kind {
         &["deploy", "deployment"],
         kinds::kind::<Deployment>,
         &[
-            list(kinds::kind::<ReplicaSet>),
-            patch(kinds::kind::<Deployment>),
+            Right::list(kinds::kind::<ReplicaSet>),
+            Right::patch(kinds::kind::<Deployment>),
         ],
     )
 };
@@ -37,8 +37,8 @@ pub static STATEFUL_SET: Kind = workload(
     &["sts", "statefulset"],
     kinds::kind::<StatefulSet>,
     &[
-        list(kinds::kind::<ControllerRevision>),
-        patch(kinds::kind::<StatefulSet>),
+        Right::list(kinds::kind::<ControllerRevision>),
+        Right::patch(kinds::kind::<StatefulSet>),
     ],
 );
 
@@ -48,8 +48,8 @@ pub static DAEMON_SET: Kind = workload(
     &["ds", "daemonset"],
     kinds::kind::<DaemonSet>,
     &[
-        list(kinds::kind::<ControllerRevision>),
-        patch(kinds::kind::<DaemonSet>),
+        Right::list(kinds::kind::<ControllerRevision>),
+        Right::patch(kinds::kind::<DaemonSet>),
     ],
 );
 
@@ -82,20 +82,6 @@ const fn workload(
         content,
         release_ref: |_, _| None,
         place: |object| (object.name_any(), object.namespace()),
-    }
-}
-
-const fn list(resource: fn() -> ApiResource) -> Right {
-    Right {
-        verb: "list",
-        resource,
-    }
-}
-
-pub(super) const fn patch(resource: fn() -> ApiResource) -> Right {
-    Right {
-        verb: "patch",
-        resource,
     }
 }
 
