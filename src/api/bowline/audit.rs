@@ -81,7 +81,7 @@ pub struct AuditEntrySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The user who created this AuditEntry, such as a controller; it can be another user than the actor. A
-    /// policy refuses an entry with a wrong name.
+    /// policy refuses an entry whose recordedBy is not the user who creates it.
     #[schemars(length(min = 1))]
     pub recorded_by: String,
     /// The action, such as Promote or Rollback.

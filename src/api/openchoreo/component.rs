@@ -218,7 +218,7 @@ pub struct AddonSpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"])
     )]
     pub creates: Vec<ResourceTemplate>,
-    /// Patches of the resources that were rendered before, in order.
+    /// Patches for the resources of the component and of the addons before this one, in the order of this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
     pub patches: Vec<AddonPatch>,

@@ -101,7 +101,8 @@ pub struct ReleaseSpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "instanceId"])
     )]
     pub addons: Vec<AddonReference>,
-    /// The Workload, always embedded: it is the result of a build.
+    /// A full copy of the Workload. It is never a reference, because a build makes the Workload and git does not
+    /// contain it.
     #[schemars(schema_with = "workload_schema")]
     pub workload: Object,
 }

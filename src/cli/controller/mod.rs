@@ -43,7 +43,7 @@ pub struct Arguments {
     /// this time
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = whole_seconds)]
     lease_duration: u16,
-    /// How long running reconciles may continue after a stop signal
+    /// The time that reconciles have to finish after a stop signal
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = super::duration)]
     grace: Duration,
     /// The format of the log on stderr; the variable BOWLINE_LOG sets its level, else it is info
