@@ -83,7 +83,7 @@ pub(super) async fn live(
     sources: &[Source],
 ) -> Result<Feed, Error> {
     let feed = subjects::watch(&connection.client, Some(&connection.namespace));
-    settled(feed, connection, options, sources, &[]).await
+    settled(feed, connection, options, sources, (None, &[])).await
 }
 
 /// Starts the watches of ReleasePins in all namespaces. Returns when the first lists of `sources` are complete.
@@ -93,7 +93,7 @@ pub(super) async fn live_everywhere(
     sources: &[Source],
 ) -> Result<Feed, Error> {
     let feed = subjects::watch(&connection.client, None);
-    settled(feed, connection, options, sources, &[]).await
+    settled(feed, connection, options, sources, (None, &[])).await
 }
 
 /// Starts the watches for the whole matrix, including workloads. Returns when the first lists are complete. If the
@@ -106,10 +106,17 @@ pub(super) async fn live_matrix(
     let client = &connection.client;
     if !connection.target.stores("apps") {
         let feed = subjects::watch(client, namespace);
-        return settled(feed, connection, options, &READ_BY_CHANGES, &[]).await;
+        return settled(feed, connection, options, &READ_BY_CHANGES, (None, &[])).await;
     }
     let feed = subjects::watch_matrix(client, namespace);
-    settled(feed, connection, options, &READ_BY_CHANGES, &WORKLOADS).await
+    settled(
+        feed,
+        connection,
+        options,
+        &READ_BY_CHANGES,
+        (namespace, &WORKLOADS),
+    )
+    .await
 }
 
 /// Returns the reasons why some kinds of workloads could not be read. Each reason occurs once.
@@ -125,7 +132,7 @@ async fn settled(
     connection: &Connection,
     options: &Options,
     sources: &[Source],
-    of_others: &[Source],
+    (namespace, of_others): (Option<&str>, &[Source]),
 ) -> Result<Feed, Error> {
     let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
     // The client has already retried requests to a busy server, so a failed watch is not waited for.
@@ -161,7 +168,13 @@ async fn settled(
                 .with_hint("wait longer: --request-timeout 2m"),
             ),
             (None, None, Ok(())) if !absent.is_empty() && world.workloads().next().is_none() => {
-                Some(connect::Error::absent(&connection.target, &absent).into())
+                let absent = connect::Error::absent(&connection.target, &absent).into();
+                Some(match (of_others, denied(&world, of_others)) {
+                    ([], _) => absent,
+                    (_, Some(why)) => Error::new(Exit::NotAllowed, why)
+                        .with_hint("ask for the right to list workloads, or name another namespace: -n NAMESPACE"),
+                    (_, None) => without_workloads(absent, namespace),
+                })
             }
             (None, None, Ok(())) => None,
         }
@@ -169,6 +182,28 @@ async fn settled(
     match wrong {
         None => Ok(feed),
         Some(error) => Err(error),
+    }
+}
+
+/// Adds to the error of a cluster without bowline's kinds that it has no workloads either. `namespace` is None for all
+/// namespaces.
+fn without_workloads(absent: Error, namespace: Option<&str>) -> Error {
+    let (place, look) = match namespace {
+        Some(namespace) => (
+            format!("in namespace {namespace}"),
+            Some("look at another namespace: -n NAMESPACE, or at all: bowline status -A"),
+        ),
+        None => ("in any namespace".to_owned(), None),
+    };
+    let hints = look.map(str::to_owned).into_iter();
+    let install = absent.hints.into_iter().take(1);
+    Error {
+        message: format!(
+            "there is no Deployment, StatefulSet or DaemonSet {place}, and {}",
+            absent.message
+        ),
+        hints: hints.chain(install).collect(),
+        ..Error::new(absent.exit, "")
     }
 }
 

@@ -120,7 +120,10 @@ pub enum Error {
         source: Box<TreeError>,
     },
     /// A repository shows the status of ReleasePins from a cluster, but this cluster does not return them.
-    #[error("cannot read the cluster of this repository (context {context}): {}", explain(error))]
+    #[error(
+        "cannot read the cluster of this repository (context {context}): {}",
+        explain(error)
+    )]
     Beside {
         context: String,
         error: Box<kube::Error>,

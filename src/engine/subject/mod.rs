@@ -103,6 +103,18 @@ impl Kind {
         format!("{}/{}", resource.group, resource.plural)
     }
 
+    /// Returns why the annotation with the holds of an object cannot be parsed. None if it can, if it does not exist,
+    /// or if the holds are in a field, which the schema of the kind protects.
+    pub fn unreadable_holds(&self, object: &DynamicObject) -> Option<String> {
+        let HoldsIn::Annotation(name) = self.holds else {
+            return None;
+        };
+        let text = object.metadata.annotations.as_ref()?.get(name)?;
+        let read = serde_json::from_str::<Vec<Hold>>(text);
+        read.err()
+            .map(|error| format!("cannot read the annotation {name}: {error}"))
+    }
+
     /// Returns the holds of an object; an empty list if the holds cannot be parsed.
     pub fn holds_of(&self, object: &DynamicObject) -> Vec<Hold> {
         let read = match self.holds {

@@ -118,6 +118,13 @@ impl<'a> Planner<'a> {
     }
 
     fn plan(&mut self, verb: &Verb) -> Result<Planned, SubjectError> {
+        // Every change writes the list of holds, so a hold that bowline cannot read would be lost.
+        if let Some(why) = self.subject.kind.unreadable_holds(&self.workload.object) {
+            let (name, namespace) = (&self.subject.key.name, &self.subject.key.namespace);
+            let kind = self.subject.kind.name.to_lowercase();
+            let correct = format!("correct it: kubectl edit {kind} {name} -n {namespace}");
+            return Err(SubjectError::refused(why, correct));
+        }
         match verb {
             Verb::Rollback { to, hold, force } => self.rollback(*to, *hold, *force),
             Verb::Pin { until, freeze } => self.pin(*until, *freeze),

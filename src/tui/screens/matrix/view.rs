@@ -11,6 +11,7 @@ use crate::roster::{RowSet, Seen, Sort};
 use crate::screens::Scene;
 use crate::subjects::release_pin::matrix::{Cell, Columns, Health};
 use crate::subjects::release_pin::past::Recorded;
+use crate::subjects::workload::WORKLOADS;
 use crate::text;
 use crate::theme::Role;
 use crate::widgets::{scrolled, wrap};
@@ -522,6 +523,14 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         .sources()
         .filter_map(|source| Some(world.kind(source)?.kind.as_str()))
         .collect();
+    let denied = WORKLOADS
+        .iter()
+        .find_map(|source| match world.freshness(*source) {
+            Freshness::Stale {
+                why, denied: true, ..
+            } => Some(why),
+            _ => None,
+        });
     let words = match world.freshness(Source::RELEASE_PINS) {
         Freshness::Live if is_plain => vec![
             format!(
@@ -549,10 +558,11 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
                 "run {} in a shell to install the kinds; this screen shows them as soon as they exist",
                 aimed("bowline install")
             ),
-            format!(
-                "run {} in a shell to list the workloads; :ctx NAME switches to another cluster",
-                aimed("bowline get deployments")
-            ),
+            match denied {
+                Some(why) => format!("cannot read the workloads: {why}"),
+                None => format!("no Deployment, StatefulSet or DaemonSet is in namespace {namespace} either"),
+            },
+            ":ns NAME switches to another namespace, :ctx NAME to another cluster".to_owned(),
         ],
         Freshness::Stale { why, denied: true, .. } => vec![
             format!("cannot read ReleasePins: {why}"),

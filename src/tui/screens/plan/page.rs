@@ -443,6 +443,8 @@ impl Page {
             self.asks = false;
         }
         self.top.truncate(height.saturating_sub(below(self)));
+        // A single free row shows a change and not the rule, so that the user can read and scroll the changes.
+        self.rule &= height.saturating_sub(self.fixed()) > 1;
         self.room = height.saturating_sub(self.fixed() + usize::from(self.rule));
     }
 }
