@@ -32,9 +32,9 @@ use serde_json::Value;
 const COMPONENT: &str = "checkout-service";
 const ENVIRONMENT: &str = "production-eu";
 const NAMESPACE: &str = "shop-production-eu";
-/// The goals: the longest time of one rendering in milliseconds, and how many times faster than the other
-/// programs bowline must be.
+/// A goal: the longest time of one rendering, in milliseconds.
 const GOAL_MS: f64 = 2.0;
+/// A goal: how many times faster than the other programs bowline must be.
 const GOAL_TIMES: f64 = 10.0;
 
 fn main() {

@@ -38,7 +38,7 @@ pub const PROGRESSING: &str = "Progressing";
 pub const DEGRADED: &str = "Degraded";
 /// Reason: the health of at least one resource is not known.
 pub const HEALTH_UNKNOWN: &str = "HealthUnknown";
-/// Reason: some resources could not be applied.
+/// Reason: at least one resource could not be applied.
 pub const APPLY_FAILED: &str = "ApplyFailed";
 /// Reason: the Environment of the ReleasePin or RenderedRelease does not exist.
 pub const ENVIRONMENT_MISSING: &str = "EnvironmentMissing";
@@ -48,7 +48,7 @@ pub const DATA_PLANE_MISSING: &str = "DataPlaneMissing";
 pub const DATA_PLANE_UNUSABLE: &str = "DataPlaneUnusable";
 /// Reason: the data plane does not answer.
 pub const DATA_PLANE_UNREACHABLE: &str = "DataPlaneUnreachable";
-/// Reason of Pruned: some kinds cannot be read, so the controller deletes no stale objects.
+/// Reason of Pruned: at least one kind cannot be read, so the controller deletes no stale objects.
 pub const LIVE_STATE_UNKNOWN: &str = "LiveStateUnknown";
 /// Reason of Pruned: a stale object could not be deleted.
 pub const DELETE_FAILED: &str = "DeleteFailed";

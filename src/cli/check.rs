@@ -57,7 +57,7 @@ struct Shown {
 }
 
 impl Report {
-    /// Prints the report. Each finding is one line, even if its text contains a line break.
+    /// Returns the report as text in a format. Each finding is one line, even if its text contains a line break.
     fn print(&self, format: Format) -> String {
         match format {
             Format::Json => output::json(self),

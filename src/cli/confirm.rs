@@ -6,8 +6,8 @@ use super::error::{Error, Exit};
 use crate::engine::confirmation::{Accepted, Answer, Confirmation, NotConfirmed};
 use crate::text;
 
-/// Returns whether bowline asks the user for confirmation. It asks if stdin is a terminal and the user gave no flag
-/// that confirms in advance.
+/// Returns whether bowline asks the user for confirmation: only if stdin is a terminal and the user gave no flag that
+/// confirms in advance.
 pub fn asks(flag: bool) -> bool {
     !flag && std::io::stdin().is_terminal()
 }

@@ -32,7 +32,7 @@ impl Arguments {
     }
 }
 
-/// Prints the revisions of a ReleasePin or of a workload, newest first.
+/// Returns the revisions of a ReleasePin or of a workload as output, newest first.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,

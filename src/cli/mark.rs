@@ -95,9 +95,11 @@ impl Arguments {
     }
 }
 
-/// The possible results of a mark in the output. `planned` is the result of a dry run.
+/// The result in the output if bowline has written the mark.
 const DONE: &str = "done";
+/// The result in the output if the release or revision already has the mark.
 const UNCHANGED: &str = "unchanged";
+/// The result in the output of a dry run that would write the mark.
 const PLANNED: &str = "planned";
 
 /// Plans a mark, asks for confirmation, and marks the release.

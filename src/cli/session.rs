@@ -119,7 +119,7 @@ pub(super) async fn live_matrix(
     .await
 }
 
-/// Returns the reasons why some kinds of workloads could not be read. Each reason occurs once.
+/// Returns the reasons why kinds of workloads could not be read, each once; empty if every kind was read.
 pub(super) fn unread_workloads(world: &World) -> BTreeSet<String> {
     let reasons = WORKLOADS
         .iter()

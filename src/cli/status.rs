@@ -40,7 +40,7 @@ pub struct Arguments {
     output: Format,
 }
 
-/// Prints the matrix of one namespace or of all namespaces, as the arguments say.
+/// Returns the matrix of one namespace or of all namespaces as output, as the arguments say.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,

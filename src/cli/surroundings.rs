@@ -33,8 +33,8 @@ pub(super) fn environment() -> Environment {
     }
 }
 
-/// Logs to stderr. The environment variable `BOWLINE_LOG` sets the level, or else `default`; without both, there is
-/// no log.
+/// Logs to stderr. The environment variable `BOWLINE_LOG` sets the level, or else `default`. Without the
+/// variable and `default`, there is no log.
 ///
 /// The log has colours only on a terminal, and only if `NO_COLOR` is not set.
 pub(super) fn log_to_stderr(default: Option<&str>, format: LogFormat) {

@@ -88,7 +88,7 @@ pub(super) async fn require(
 }
 
 impl Error {
-    /// Creates the error for a target that does not have some kinds.
+    /// Creates the error for a target that does not have the kinds `absent`.
     pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
         let flag = match target {
             Target::Context { name, .. } => format!(" --context {}", quoted(name)),

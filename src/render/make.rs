@@ -23,6 +23,7 @@ const BYTES: usize = 4 << 20;
 const DEPTH: usize = 100;
 /// The largest number of evaluation steps for all expressions of a component together.
 const STEPS: u64 = 20_000_000;
+/// The longest time for all expressions of a component together.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Creates the resources of a component, and applies the patches of its addons.

@@ -19,7 +19,7 @@ pub(super) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Merges the parameters of both sources, and checks them with the schema of their definition.
+    /// Merges the parameters of `base` and `over`, and checks them with the schema of their definition.
     pub(super) fn parameters(
         &self,
         schema: &Object,
@@ -28,7 +28,7 @@ impl Sources<'_> {
         library: &Library,
         notes: &mut Notes,
     ) -> Object {
-        // Both sources are merged into an empty object, so that also a null in the first source removes its key.
+        // `base` and `over` are merged into an empty object, so that also a null in `base` removes its key.
         let mut merged = Object::new();
         merge::merge(&mut merged, self.base);
         if let Some(over) = self.over {

@@ -187,7 +187,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Returns a sheet for some rows of this sheet. Rows below its last row are left out.
+    /// Returns a sheet for `count` rows of this sheet, from the row `first`. Rows below its last row are left out.
     pub fn rows(&mut self, first: u16, count: u16) -> Sheet<'_> {
         let first = first.min(self.area.height);
         let area = Rect {

@@ -37,8 +37,9 @@ use crate::subjects::service::{self, Command, Confirmed, NotApplied, PlannedComm
 
 pub use commits::look;
 
-/// The first and the longest pause between two requests for the user name.
+/// The first pause between two requests for the user name.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause between two requests for the user name.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A connected target on which the runner performs effects.

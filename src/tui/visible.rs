@@ -98,7 +98,8 @@ fn window(model: &Model) -> Option<(&RowSet, usize)> {
     }
 }
 
-/// Returns the keys of the visible rows. It may also return the keys of some rows below them.
+/// Returns the keys of as many rows as the terminal has lines, from the row `first`. These are all visible rows, and a
+/// few rows below them.
 fn seen(model: &Model, roster: &RowSet, first: usize) -> Vec<Key> {
     let rows = roster.window(first, usize::from(model.size.1));
     rows.map(|row| row.key.clone()).collect()

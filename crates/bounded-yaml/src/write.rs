@@ -13,8 +13,8 @@ use super::scalar;
 /// The largest length of a key, in characters, that is written on the line of its value. YAML allows at most 1024.
 const SIMPLE_KEY: usize = 1000;
 
-/// Writes a value as a YAML document. The keys keep their order. A string is quoted if a reader could read it as
-/// another value. A string of several lines becomes a block scalar if a block scalar can represent it.
+/// Returns a value as the text of a YAML document. The keys keep their order. A string is quoted if a reader could read
+/// it as another value. A string of several lines becomes a block scalar if a block scalar can represent it.
 pub fn write(value: &Value) -> String {
     let mut out = String::new();
     node(&mut out, value, Spot::default(), &mut 0);

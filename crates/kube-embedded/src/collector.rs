@@ -351,7 +351,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Deletes all objects of a resource in a scope. Returns whether some of them still exist because of their
+    /// Deletes all objects of a resource in a scope. Returns whether at least one of them still exists because of its
     /// finalizers.
     async fn delete_all(
         &self,

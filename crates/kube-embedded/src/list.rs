@@ -20,6 +20,7 @@ use super::{Shared, encode, table};
 
 /// The largest number of rows that a list reads at once and sends as one piece.
 const PIECE_ROWS: usize = 512;
+/// The largest size in bytes of the rows that a list reads at once.
 const PIECE_BYTES: usize = 2 << 20;
 
 /// The objects that a list or watch request asks for: a scope, a label selector and a field selector.

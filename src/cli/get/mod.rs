@@ -285,7 +285,7 @@ fn name_line(kind: &Kind, value: &Value) -> String {
     output::name_line(&kind.label(), name.unwrap_or_default())
 }
 
-/// Prints one table per kind. If there are several kinds, each name gets its kind as a prefix.
+/// Returns one table per kind, as text. If there are several kinds, each name gets its kind as a prefix.
 fn tables(arguments: &Arguments, found: &mut [Found], now: Timestamp) -> String {
     let wide = arguments.output == Format::Wide;
     let several = found.len() > 1;

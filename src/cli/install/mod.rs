@@ -25,9 +25,9 @@ use crate::api::openchoreo::pin::ReleasePinSpec;
 use crate::api::openchoreo::reference::NameRef;
 use crate::api::{ReleasePin, labels, names};
 
-/// How long `install` waits until the admission policies apply to the new kinds, and the pause between two tests of
-/// that.
+/// How long `install` waits until the admission policies apply to the new kinds.
 const ADMITTED: Duration = Duration::from_secs(30);
+/// The pause between two tests whether the admission policies apply to the new kinds.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The arguments of `install`.
@@ -272,7 +272,7 @@ const PRINTED_NOTE: &str = "\
 # for an older server; the audit trail then does not name the author of a ReleasePin change that another tool makes.
 ";
 
-/// Prints the objects of the bundle as YAML documents.
+/// Returns the objects of the bundle as YAML documents.
 fn printed(image: Option<&str>) -> Result<String, Error> {
     let mut text = format!("# bowline {}\n{PRINTED_NOTE}", env!("CARGO_PKG_VERSION"));
     for object in bundle::objects(image)? {

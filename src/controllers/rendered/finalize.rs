@@ -1,5 +1,5 @@
 //! Cleans up a RenderedRelease that is being deleted: deletes its objects in every data plane that may have
-//! some, verifies that they are gone, and removes the finalizer.
+//! such objects, verifies that they are gone, and removes the finalizer.
 //!
 //! The finalizer stays until every kind that the RenderedRelease ever named has been listed and has no object
 //! left. If a whole kind or namespace is being deleted, [`deletion_guard`] stops the cleanup.

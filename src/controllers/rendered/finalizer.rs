@@ -18,8 +18,8 @@ pub fn is_claimed(release: &RenderedRelease) -> bool {
         .any(|finalizer| finalizer == labels::DATAPLANE_CLEANUP)
 }
 
-/// Adds the finalizer, and stores the list of data planes in an annotation. Writes nothing if both are
-/// already set.
+/// Adds the finalizer, and stores the list of data planes in an annotation. Writes nothing if the finalizer
+/// is already set and the annotation contains the same list.
 pub async fn claim(
     state: &State,
     release: Arc<RenderedRelease>,

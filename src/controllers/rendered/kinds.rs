@@ -138,6 +138,7 @@ impl Blind {
 /// How long the cache keeps that a kind is served. A watch of the kind notices earlier that the kind is no
 /// longer served.
 const SERVED_FOR: Duration = Duration::from_secs(60);
+/// How long the cache keeps that a kind is not served, or that discovery failed.
 const UNSERVED_FOR: Duration = Duration::from_secs(2);
 
 type Answer = Result<Vec<Kind>, Blind>;

@@ -15,10 +15,12 @@ use crate::text;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// The time of the change, by the clock of the client that made it.
+    /// The time of the change. If bowline made the change, its client recorded the time by the server's clock as the
+    /// client knew it; if another tool made it, the time is by the API server's clock. In a repository, it is the time
+    /// of the commit.
     pub at: Timestamp,
-    /// Whether `at` is earlier than the time of the previous entry in the same chain, so that the clocks of the two
-    /// writers disagree.
+    /// Whether `at` is earlier than the time of an entry that is before this one in the same chain. Then the clocks by
+    /// which these two times were recorded disagree (see `at`).
     pub clock_disagrees: bool,
     pub kind: String,
     /// The name of the changed subject. For a chain about releases, the name of the component.
@@ -141,7 +143,8 @@ impl Row {
         words
     }
 
-    /// Returns the time of the row as text. If the clocks disagree, the text says so.
+    /// Returns the time of the row as text. The text also says whether this time is earlier than that of an entry
+    /// before it in the chain, so that the clocks by which the two times were recorded disagree.
     pub fn when(&self) -> String {
         match self.clock_disagrees {
             true => format!("{} (clocks disagree)", self.at),
@@ -150,7 +153,7 @@ impl Row {
     }
 }
 
-/// Prints the entries of a period as a Markdown document. `component` selects the entries of one component, and
+/// Returns the entries of a period as a Markdown document. `component` selects the entries of one component, and
 /// `environment` those of one environment. If `environment` is None, the document includes the entries about
 /// releases.
 pub fn document(
@@ -187,8 +190,8 @@ fn title(component: Option<&str>, environment: Option<&str>, span: &Span) -> Str
     title
 }
 
-/// Prints rows as a Markdown document. Escapes the title and all values, so that they cannot change the
-/// structure of the document.
+/// Returns rows as a Markdown document. Escapes the title and all values, so that they cannot change the structure of
+/// the document.
 pub fn markdown(rows: &[Row], title: &str) -> String {
     let mut out = format!("# {}\n\n", escaped(title));
     if rows.is_empty() {

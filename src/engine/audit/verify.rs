@@ -214,7 +214,7 @@ pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
 }
 
 /// Returns the finding for two consecutive audit entries whose hashes do not match. The finding blames the older
-/// entry, because the caller has already checked the seals of both.
+/// entry, because the caller has already checked the seals of these two entries.
 fn broken_link(chain: &Chain, before: Option<&AuditEntry>, entry: &AuditEntry) -> Finding {
     let name = entry.name_any();
     let (at, what) = match before {

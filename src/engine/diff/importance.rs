@@ -143,7 +143,7 @@ impl Diff {
         places.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// Prints the change lines for the user, the most important first.
+    /// Returns the change lines as text for the user, the most important first.
     pub fn changes_text(&self) -> String {
         let mut out = String::new();
         let mut head: Option<&Identity> = None;

@@ -133,8 +133,11 @@ impl Hunk {
         self.text.get(line.text.clone()).unwrap_or_default()
     }
 
-    /// Pairs removed lines with added lines. If their numbers are equal, pairs them in order; otherwise by
-    /// indentation and key.
+    /// Pairs removed lines with added lines. The removed lines begin at the index `removed`; the added lines begin at
+    /// the index `added` and reach to the end of the hunk.
+    ///
+    /// If there are as many removed as added lines, pairs them in order. Otherwise pairs a removed line with the next
+    /// added line that has the same indentation and key.
     pub(super) fn pair(&mut self, removed: usize, added: usize) {
         let end = self.lines.len();
         let as_many = added - removed == end - added;

@@ -190,7 +190,7 @@ pub struct ObjectDiff {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
     pub objects: Vec<ObjectDiff>,
-    /// The reason why some hunks are larger than necessary; None if all hunks are as small as possible. A hunk that
+    /// The reason why hunks may be larger than necessary; None if all hunks are as small as possible. A hunk that
     /// is too large is still correct.
     pub coarse: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Prints a diff: as text for users, as a unified diff and as JSON.
+//! Formats a diff: as text for users, as a unified diff and as JSON.
 //!
 //! The text and the unified diff contain no characters that control a terminal. JSON contains the values unchanged.
 
@@ -42,8 +42,8 @@ impl Diff {
         }
     }
 
-    /// Prints the diff for the user: each changed object with its hunks, or else its changed fields, then a summary.
-    /// The object with the most important change comes first.
+    /// Returns the diff as text for the user: each changed object with its hunks, or else its changed fields, then a
+    /// summary. The object with the most important change comes first.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let places = self.by_importance();
@@ -84,7 +84,7 @@ impl Diff {
         words.join(", ")
     }
 
-    /// Prints a unified diff of the YAML of each object, in the format of `patch`.
+    /// Returns a unified diff of the YAML of each object, in the format of `patch`.
     pub fn unified(&self) -> String {
         let mut out = String::new();
         if let Some(coarse) = &self.coarse {

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The keys that can identify list items; the first usable key is taken. Some keys need a second key with a default,
-/// such as `protocol`.
+/// The keys that can identify list items; the first key that identifies every item is taken. If a key is listed with a
+/// second key, such as `protocol`, the two values together identify an item. The text after a second key is its
+/// default.
 const KEYS: &[(&str, Option<(&str, &str)>)] = &[
     ("name", None),
     ("containerPort", Some(("protocol", "TCP"))),

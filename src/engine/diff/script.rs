@@ -309,8 +309,8 @@ impl<'a> Script<'a> {
         found.exact
     }
 
-    /// Prints the lines of list items for one side. The first line also gets the dashes that this side still has to
-    /// print.
+    /// Returns the lines of list items for one side. The first line also gets the list dashes of this side that no line
+    /// contains yet.
     fn written(&mut self, at: At<'a>, side: usize, items: &[&Script<'a>]) -> Vec<String> {
         let mut out = String::new();
         for script in items {

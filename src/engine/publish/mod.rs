@@ -1,7 +1,8 @@
 //! Publishes a plan for any kind of subject: makes its changes effective.
 //!
 //! On a server, each change is one write by compare-and-swap, and then its audit entry is written. In a repository,
-//! all changes of a plan are one commit, which is also their record. The callers are the same for both.
+//! all changes of a plan are one commit, which is also their record. The callers are the same for a server and a
+//! repository.
 
 mod commit;
 mod facts;

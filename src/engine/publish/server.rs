@@ -27,8 +27,9 @@ use crate::engine::whoami::Clock;
 pub enum Applied {
     /// bowline made the change. Contains the new revision of the subject.
     Done(i64),
-    /// bowline made the change, but could not write its audit entry. The next change of the subject or the controller
-    /// writes that entry. Contains the new revision of the subject, and the error.
+    /// bowline made the change, but could not write its audit entry. The controller writes the missing entry, or else
+    /// bowline writes it before the next change of the subject. Contains the new revision of the subject, and the
+    /// error.
     Unrecorded(i64, String),
     /// bowline made the change, and then another user or tool changed the subject again.
     Superseded {
@@ -56,7 +57,8 @@ pub enum ApplyError {
     /// A rule requires a reason, and the plan has none.
     #[error("{rule}, so nothing was changed")]
     NoReason { rule: String },
-    /// The subject records a mark, but the revision could not be marked.
+    /// bowline has changed the subject, and this change records the mark of a revision. But then bowline could not
+    /// write the mark to the object that stores the revision.
     #[error(
         "the record of the mark is written, but {revision} is not marked: {}; repeat the command",
         explain(.error)
@@ -237,7 +239,8 @@ pub(super) async fn broken(
 async fn complete(client: &Client, kind: &'static Kind, object: &DynamicObject, at: Timestamp) {
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
     if let Ok(audit) = AuditWriter::for_kind(client, namespace, kind, at).await {
-        // An error here is ignored, because the next change of the subject or the controller writes the entries.
+        // An error here is ignored, because the controller writes the missing entries, or else bowline writes them
+        // before the next change of the subject.
         let _ = audit.record(kind, object).await;
     }
 }

@@ -178,10 +178,14 @@ impl Swap<'_> {
         operation.is_some_and(|operation| operation.id == self.plan.operation)
     }
 
-    /// Finds out whether the change was made, if the subject has changed since plan time.
+    /// Finds out whether this change was made, after the subject has changed since plan time. `known` is the subject
+    /// now, and `doubt` says whether a write of this change got no answer. Returns:
     ///
-    /// `doubt` says that a write got no answer. Then the function returns [`ApplyError::Stale`] only if the change
-    /// was certainly not made.
+    /// - [`Swapped::Ours`] if the change was made and is the newest change of the subject;
+    /// - [`Swapped::Overwritten`] if the change was made and the subject was changed or deleted afterwards;
+    /// - [`ApplyError::Stale`] if the change was not made: nothing shows that it was made, and either `doubt` is false,
+    ///   or the subject or the audit trail proves that it was not made;
+    /// - [`ApplyError::Overtaken`] if `doubt` is true and nothing proves whether the change was made.
     pub(super) async fn settle(
         &self,
         known: Option<DynamicObject>,

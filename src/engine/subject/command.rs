@@ -1,5 +1,5 @@
-//! Commands on one subject: read the revisions, roll back, pin, unpin, undo. Both front ends use this module for
-//! every kind of subject that has no planner of its own.
+//! Commands on one subject: read the revisions, roll back, pin, unpin, undo. The command line and the terminal UI
+//! use this module for every kind of subject that has no planner of its own.
 //!
 //! The folder of each kind provides the two functions in [`Actions`].
 

@@ -1,4 +1,4 @@
-//! The steps from a [`Proposal`] to its commit and push, which both front ends share.
+//! The steps from a [`Proposal`] to its commit and push, which the command line and the terminal UI share.
 //!
 //! This module does not ask the user or print. It returns notes, which the front ends show.
 

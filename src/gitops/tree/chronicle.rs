@@ -159,7 +159,8 @@ impl News {
         self.head == index.head && !self.anew
     }
 
-    /// Returns whether a file that was on the branch when the log was last read is still there.
+    /// Returns whether the newest commit of the branch contains the file `path`. If bowline read only the new commits
+    /// of the log, returns false for a file that one of them added.
     fn keeps(&self, index: &Index, path: &str) -> bool {
         if self.anew {
             return self.births.contains_key(path);

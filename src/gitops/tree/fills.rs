@@ -73,7 +73,7 @@ fn revision(recorded: Option<&Recorded>, spec: &Value) -> i64 {
 }
 
 /// Returns the status of a ReleasePin in a cluster for the same ReleasePin in the repository, which has another
-/// generation. Sets `observedGeneration` only if the spec is the same in both.
+/// generation. Sets `observedGeneration` only if the spec is the same in the cluster and in the repository.
 fn beside(said: &Value, spec: &Value, generation: i64) -> Value {
     let mut status = said["status"].clone();
     let same = chronicle::spec(&said["spec"]) == chronicle::spec(spec);

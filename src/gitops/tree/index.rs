@@ -57,7 +57,7 @@ pub(super) struct Index {
     /// Whether the store may contain audit entries of commits that the branch no longer has.
     #[serde(skip)]
     pub(super) anew: bool,
-    /// Whether some old states of files in git's log could not be read.
+    /// Whether at least one old state of a file in git's log could not be read.
     #[serde(skip)]
     pub(super) short: bool,
     /// Whether the store contains all objects of the files and all audit entries of the log.
@@ -211,7 +211,7 @@ impl Index {
 
     /// Saves the index in a file for the next process. If this fails, the next process reads everything again.
     ///
-    /// If some audit entries are not stored yet, or some states in git's log could not be read, the saved index makes
+    /// If an audit entry is not stored yet, or a state of a file in git's log could not be read, the saved index makes
     /// the next process read the log again.
     pub(super) fn write(&self, file: &Path) {
         if !self.late.is_empty() || self.short {

@@ -66,7 +66,7 @@ impl Index {
 struct Files<'p> {
     paths: Vec<&'p String>,
     read: Vec<Read>,
-    /// Whether this pass skipped some files, which a later pass has to read.
+    /// Whether this pass skipped at least one file, which a later pass has to read.
     put_off: bool,
 }
 

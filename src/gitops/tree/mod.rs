@@ -122,7 +122,7 @@ pub enum TreeError {
     },
 }
 
-/// A problem with a file: bowline cannot read some of its content, or another tool changes objects because of it.
+/// A problem with a file: bowline cannot read all of its content, or another tool changes objects because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub path: String,

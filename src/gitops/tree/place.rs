@@ -36,7 +36,8 @@ struct Written {
 }
 
 impl Layout {
-    /// Reads the layout of a repository. For a kind that is in both, the user's own layout has priority.
+    /// Reads the layout from the file of a repository, and adds the user's own layout `of_user`. If the file and
+    /// `of_user` contain the same kind, the path in `of_user` is used.
     pub(super) fn read(directory: &Path, of_user: Layout) -> Result<Self, TreeError> {
         let file = directory.join(FILE);
         let wrong = |why: String| TreeError::Layout {

@@ -15,7 +15,7 @@ use super::{MAX_DEPTH, MAX_PATTERNS, is_deeper};
 use crate::api::Object;
 use crate::text;
 
-/// The formats for numbers. Only `int32` forbids some numbers; the others are accepted without a check.
+/// The formats for numbers. Only `int32` is checked: the number must be an integer of 32 bits.
 const NUMERIC_FORMATS: [&str; 4] = ["double", "float", "int32", "int64"];
 
 /// The size limits for a compiled pattern, in bytes, in ascending order. The next limit is tried if compiling with

@@ -34,8 +34,8 @@
 //! `kube_embedded::schema` also validates with schemas. It behaves like the validator of the API server: the
 //! order of the errors, the choice among the alternatives of `anyOf`, nulls, and the comparison with the old
 //! object. This module stops at a wrong type, limits the steps, and composes the default of an object from
-//! the defaults of its fields. The code that both modules need is in `kube_values`: limits, equality and
-//! formats.
+//! the defaults of its fields. The code that the two validators share is in `kube_values`: limits, equality
+//! and formats.
 
 mod fit;
 mod keywords;

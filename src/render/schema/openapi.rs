@@ -11,7 +11,7 @@ use super::{MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Problem};
 use crate::api::Object;
 use crate::text;
 
-/// The keywords of OpenAPI: those for each type, and those for all types.
+/// The keywords of OpenAPI for numbers.
 const NUMERIC: [&str; 5] = [
     "minimum",
     "maximum",
@@ -19,8 +19,11 @@ const NUMERIC: [&str; 5] = [
     "exclusiveMaximum",
     "multipleOf",
 ];
+/// The keywords of OpenAPI for strings.
 const TEXTUAL: [&str; 3] = ["minLength", "maxLength", "pattern"];
+/// The keywords of OpenAPI for lists.
 const LISTS: [&str; 4] = ["items", "minItems", "maxItems", "uniqueItems"];
+/// The keywords of OpenAPI for objects.
 const MAPS: [&str; 6] = [
     "properties",
     "required",
@@ -29,6 +32,7 @@ const MAPS: [&str; 6] = [
     "maxProperties",
     "x-kubernetes-preserve-unknown-fields",
 ];
+/// The keywords of OpenAPI for values of every type.
 const GENERAL: [&str; 14] = [
     "type",
     "format",

@@ -10,9 +10,9 @@ use super::{Expression, Part, Template, Text};
 use crate::render::error::{Column, Fault};
 use crate::render::library::Library;
 
-/// The largest number of expressions in a definition, and their largest total size in bytes. These limits limit the
-/// time to parse a definition.
+/// The largest number of expressions in a definition. It limits the time to parse a definition.
 const EXPRESSIONS: usize = 2000;
+/// The largest total size of the expressions in a definition, in bytes. It limits the time to parse a definition.
 const SOURCES: usize = 256 << 10;
 
 /// Parses the templates of a definition, and collects the errors in them.

@@ -154,8 +154,8 @@ impl Entry {
     }
 }
 
-/// Returns the names of some components of a namespace, to list them in a message. Empty if the server does not
-/// answer.
+/// Returns the names of at most `NAMES` components of a namespace, to list them in a message. Empty if the server
+/// does not answer.
 pub async fn components(client: &Client, namespace: &str) -> Vec<String> {
     let components: Api<Component> = Api::namespaced(client.clone(), namespace);
     let some = ListParams::default().limit(NAMES as u32);

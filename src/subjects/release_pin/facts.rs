@@ -42,8 +42,8 @@ pub enum PinFact {
         /// Whether the release must also be ready in the source environment.
         ready: bool,
     },
-    /// A ReleasePin has the effective release `from` before the change, and would have `to` after it. The end of a
-    /// hold, while the plan is open, may make this false.
+    /// A ReleasePin has the effective release `from` before the change, and would have `to` after it. If a hold ends
+    /// after the plan was made, this may become false.
     Effective {
         key: Key,
         /// The effective release before the change; None if the change creates the ReleasePin.

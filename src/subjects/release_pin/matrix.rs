@@ -40,7 +40,7 @@ impl Columns {
     /// Returns the columns of the matrix for one namespace; for all namespaces if `namespace` is None.
     ///
     /// If a pipeline has a cycle, its environments are sorted by name. If a namespace has several pipelines, the
-    /// first by name is used. [`Columns::faults`] reports both faults.
+    /// first by name is used. [`Columns::faults`] reports such a cycle and such a namespace.
     pub fn of(world: &World, namespace: Option<&str>) -> Self {
         Self::including(world, namespace, std::iter::empty())
     }

@@ -1,4 +1,4 @@
-//! Turns a request of a user into a plan. Both front ends use this module.
+//! Turns a request of a user into a plan. The command line and the terminal UI use this module.
 //!
 //! The planner of each action is a pure function; this module fetches its inputs. It also creates the new release
 //! that a plan needs. It does not ask the user or print, but returns notes for the user.

@@ -210,8 +210,9 @@ fn source(world: &World, key: &Key, release: &str, now: Timestamp) -> String {
     }
 }
 
-/// Describes the hold that ended while the plan was open, if its end makes another release effective than planned.
-/// None if no hold ended.
+/// Describes why a fact of the kind `Effective` is no longer true: a hold ended after the plan was made, and another
+/// release than planned is effective now, or would be effective after the change. None if the fact is still true, or
+/// of another kind.
 pub(super) fn ended(world: &World, fact: &PinFact, now: Timestamp) -> Option<String> {
     let PinFact::Effective {
         key,

@@ -1,4 +1,4 @@
-//! The steps from a command to its result, which both front ends share.
+//! The steps from a command to its result, which the command line and the terminal UI share.
 //!
 //! A front end builds a [`Command`] from the input of the user and shows its [`PlannedCommand`]. After the user has
 //! confirmed, it passes the plan to this module as [`Confirmed`]. This module does not ask the user or print.

@@ -34,6 +34,7 @@ use steps::{Dice, Foreign, PLACES, Step, step};
 
 /// The number of sequences in a short run.
 const SHORT: u64 = 20;
+/// The number of sequences in a long run.
 const FULL: u64 = 500;
 const STEPS: usize = 14;
 /// The time limit for the tested UI and a new UI to show the same content.

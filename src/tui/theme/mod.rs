@@ -144,9 +144,9 @@ impl Theme {
         self.styles[role as usize]
     }
 
-    /// Returns the style of text on the background of another role, such as a symbol on a selected row. The text
-    /// keeps its colour. With sixteen colours or fewer, the style of the background role replaces that of the text
-    /// where both define something.
+    /// Returns the style of text on the background of another role, such as a symbol on a selected row. With more than
+    /// sixteen colours, the text keeps its colour. Otherwise the text gets each property that the style of the
+    /// background role sets, such as a colour.
     pub fn on(&self, background: Role, role: Role) -> Style {
         let paper = self.style(Role::Text).bg;
         let (background, mut role) = (self.style(background), self.style(role));

@@ -7,6 +7,7 @@ use super::*;
 
 /// Typical dark terminal backgrounds, for themes that set no background of their own.
 const DARK: [&str; 3] = ["#000000", "#1e1e1e", "#282c34"];
+/// Typical light terminal backgrounds, for themes that set no background of their own.
 const LIGHT: [&str; 3] = ["#ffffff", "#fafafa", "#fdf6e3"];
 
 /// The roles of lines and bars. They contain no text, so they need no minimum contrast.

@@ -1,4 +1,7 @@
-//! Defaults of built-in kinds that depend on more than the neighbouring fields.
+//! Defaults of built-in kinds that `defaults.json` cannot express, because its values are constants.
+//!
+//! A default of this module is computed from another field (`targetPort` from `port`), or it belongs to a nested object
+//! but depends on the outer one (`parallelism` has a default in a Job, but not in a job template).
 //!
 //! Each function changes an object of its type, before the defaults of the object's fields are set.
 

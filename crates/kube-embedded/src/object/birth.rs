@@ -1,11 +1,11 @@
-//! Sets the fields that kube-apiserver sets in new objects of some built-in kinds.
+//! Sets the fields that kube-apiserver sets in new Jobs, Namespaces, Pods, PersistentVolumeClaims and Services.
 
 use serde_json::{Value, json};
 
 use super::super::catalog::Resource;
 use super::{map_at, map_of, meta, meta_mut};
 
-/// Sets the fields that kube-apiserver sets in new objects of some built-in kinds.
+/// Sets the fields that kube-apiserver sets in a new object. Does nothing for a kind without such fields.
 pub(super) fn begin_life(resource: &Resource, object: &mut Value) {
     if resource.subject.group == "batch" && resource.subject.plural == "jobs" {
         name_pods_of_job(object);

@@ -1,5 +1,5 @@
-//! Validates an object with its schema, with the CEL rules in the schema, and with some rules that kube-apiserver has
-//! in Go code.
+//! Validates an object with its schema, with the CEL rules in the schema, and with those rules of kube-apiserver's Go
+//! code on which clients depend.
 
 use std::collections::BTreeSet;
 

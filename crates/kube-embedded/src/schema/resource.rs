@@ -1,5 +1,5 @@
-//! Validates what OpenAPI does not express: embedded resources, duplicate list items, and some rules of built-in
-//! kinds.
+//! Validates what OpenAPI does not express: embedded resources, duplicate list items, and in built-in kinds also
+//! required texts that are empty and texts that are no value of their enumeration.
 
 use serde_json::Value;
 

@@ -8,9 +8,12 @@ use super::{Event, Revision, open, read};
 /// The approximate size of a row without its JSON, in bytes: the other columns, the index entry, and the page
 /// headers.
 pub(super) const ROW_OVERHEAD: usize = 160;
-/// The largest number of rows that one step removes. The number is small so that a writer never waits long.
+/// The largest number of rows of the log that one step goes through. The number is small so that a writer never waits
+/// long.
 const STEP_ROWS: usize = 512;
+/// A step with bounds stops after it has removed this many bytes.
 const STEP_BYTES: u64 = 16 << 20;
+/// The largest number of free pages that one step returns to the file system.
 const STEP_PAGES: u32 = 1024;
 
 /// The limit for the size of the history, which consists of all replaced rows.
@@ -70,8 +73,8 @@ pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revisi
     }
 }
 
-/// Removes some rows of the history in one transaction, and returns the newest compacted revision. With `bounds`,
-/// stops when the history is small enough; without, removes rows up to the end of the log.
+/// Does one step in one transaction: removes the oldest rows of the history, and returns the newest compacted revision.
+/// With `bounds`, stops when the history is small enough; without, removes rows up to the end of the log.
 fn forget(connection: &mut Connection, bounds: Option<&Bounds>) -> rusqlite::Result<Revision> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // The sizes are read inside the transaction, because another process may have compacted the file in between.

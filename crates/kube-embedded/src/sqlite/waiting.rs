@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How long to wait for the lock of another process, and how often to try. SQLite's own function waits up to 100 ms
-/// between two tries, so it never gets the lock between two writes of a busy process.
+/// How long to wait for the lock of another process.
 pub(super) const BUSY: Duration = Duration::from_secs(20);
+/// The pause between two tries to get the lock. SQLite's own function waits up to 100 ms between two tries, so it never
+/// gets the lock between two writes of a busy process.
 const TRY: Duration = Duration::from_millis(2);
 /// The time after which a wait is reported.
 const LONG: Duration = Duration::from_secs(1);

@@ -1,11 +1,20 @@
 //! Formats a quantity as the API server writes it: `1024Mi` becomes `1Gi`, `0.5` becomes `500m`.
 //!
-//! The Go library keeps the text of some quantities (`1500m`, `1e3`, but also `1.500`) and formats all others anew
-//! from their amounts, and this module does the same. It does not change the text of amounts beyond 10^29.
+//! As in the Go library, a text that passes a quick check is kept; every other quantity is formatted anew from its
+//! amount. The check is about the digits of the text, without the decimal point:
+//!
+//! - A quantity without a binary suffix is kept if it has at most 18 digits, which do not begin with `0` or end with
+//!   `000`, and if its last digit stands for a power of ten that is a multiple of three and at least -9. So `1500m`,
+//!   `1e3` and `1.500` are kept, but `1.5` is not.
+//! - A quantity with a binary suffix is kept if it has no digit after a decimal point, if its digits are no multiple of
+//!   8, and if it has at most 14 digits; each step of the suffix counts as three digits (`Ki` 3, `Mi` 6).
+//!
+//! Amounts of about 10^29 or more cannot be formatted anew.
 
 use super::{BINARY, DECIMAL, Format, ONE, Parts};
 
-/// Returns the text that the API server stores for a quantity; `None` if the text is not a quantity.
+/// Returns the text that the API server stores for a quantity; `None` if the text is not a quantity, or if the amount
+/// is too large to format it anew.
 pub fn canonical(text: &str) -> Option<String> {
     let text = text.trim();
     let parts = Parts::parse(text)?;

@@ -182,7 +182,7 @@ impl Collection {
 }
 
 /// Returns the limits of gc in the namespace. If pipelines have different limits, returns a refusal, unless the
-/// command sets both limits.
+/// command sets `keep` and `min_age`.
 fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Refusal> {
     let pipelines = world.pipelines_in(&asked.namespace);
     let mut said = pipelines.iter().map(|(_, pipeline)| &pipeline.retention);

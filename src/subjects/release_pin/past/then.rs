@@ -27,7 +27,7 @@ pub struct Then<'p> {
 pub enum Recorded<'p> {
     /// A release was effective at this time. Contains the cell.
     Ran(Cell<'p>),
-    /// The ReleasePin was deleted at some time after its last recorded change. Contains the time of that
+    /// The ReleasePin was deleted at an unknown time after its last recorded change. Contains the time of that
     /// change.
     Deleted(Timestamp),
     /// The component was not deployed in the environment.
