@@ -187,24 +187,22 @@ async fn settled(
 
 /// Adds to the error of a cluster without bowline's kinds that it has no workloads either. `namespace` is None for all
 /// namespaces.
-fn without_workloads(absent: Error, namespace: Option<&str>) -> Error {
-    let (place, look) = match namespace {
-        Some(namespace) => (
-            format!("in namespace {namespace}"),
-            Some("look at another namespace: -n NAMESPACE, or at all: bowline status -A"),
-        ),
-        None => ("in any namespace".to_owned(), None),
+fn without_workloads(mut absent: Error, namespace: Option<&str>) -> Error {
+    let place = match namespace {
+        Some(namespace) => format!("in namespace {namespace}"),
+        None => "in any namespace".to_owned(),
     };
-    let hints = look.map(str::to_owned).into_iter();
-    let install = absent.hints.into_iter().take(1);
-    Error {
-        message: format!(
-            "there is no Deployment, StatefulSet or DaemonSet {place}, and {}",
-            absent.message
-        ),
-        hints: hints.chain(install).collect(),
-        ..Error::new(absent.exit, "")
+    absent.message = format!(
+        "there is no Deployment, StatefulSet or DaemonSet {place}, and {}",
+        absent.message
+    );
+    // The other hints say where to look for workloads.
+    absent.hints.truncate(1);
+    if namespace.is_some() {
+        let look = "look at another namespace: -n NAMESPACE, or at all: bowline status -A";
+        absent.hints.insert(0, look.to_owned());
     }
+    absent
 }
 
 /// Returns a message about the first of `sources` that the server denies the user; None if the user may read all.
