@@ -408,3 +408,32 @@ fn a_workload_without_an_environment_has_the_column_of_its_namespace() {
     assert_eq!(cell.progress.unwrap().to_string(), "1/2");
     assert_eq!(cell.good, None);
 }
+
+#[tokio::test]
+async fn holds_that_cannot_be_read_are_not_overwritten() {
+    let store = Store::open(crate::api::store_setup().objects).await;
+    let deployments: Api<Deployment> = Api::default_namespaced(store.client.clone());
+    for broken in [
+        "{{{not json",
+        "null",
+        r#"{"id": "h1"}"#,
+        r#"[{"id": "h1", "owner": "bob", "since": "2026-12-19 10:00"}]"#,
+    ] {
+        let holds = json!({"metadata": {"annotations": {"bowline.dev/holds": broken}}});
+        let patched = Patch::Merge(&holds);
+        deployments
+            .patch("web", &PatchParams::default(), &patched)
+            .await
+            .unwrap();
+        let pin = Verb::Pin {
+            until: None,
+            freeze: false,
+        };
+        for verb in [pin, rollback(None), Verb::Undo] {
+            let refused = store.plan(verb).await.err().map(|error| error.to_string());
+            let why = refused.unwrap_or_default();
+            let expected = "cannot read the annotation bowline.dev/holds";
+            assert!(why.contains(expected), "{broken}: {why}");
+        }
+    }
+}

@@ -95,6 +95,7 @@ async fn the_matrix_appears_when_the_kinds_are_installed_elsewhere() {
         .shows("does not have bowline's kinds: ReleasePin, Release, ComponentEnvSnapshot")
         .await;
     story.shows("nothing is wrong with the cluster").await;
+    story.shows(":ns NAME switches to another namespace").await;
     story.shows("kinds missing").await;
     story
         .keys("g r")

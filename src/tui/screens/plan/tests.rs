@@ -376,6 +376,17 @@ fn a_plan_on_the_smallest_screen_says_that_it_scrolls_even_without_a_title() {
 }
 
 #[test]
+fn a_plan_that_leaves_one_row_shows_a_change_in_it() {
+    let mut still = asking();
+    let now = still.now;
+    // The message takes two rows.
+    let error = "tom changed cart in staging, again";
+    crate::update::say(&mut still.model, now, Level::Error, error);
+    let still = still.tell(Event::Resize(40, 10)).keys("down down");
+    still.shows("containers[web].image").hides("down scrolls");
+}
+
+#[test]
 fn the_first_change_in_sight_on_a_small_screen_is_the_image() {
     asking()
         .tell(Event::Resize(40, 10))
