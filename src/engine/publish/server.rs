@@ -27,8 +27,8 @@ use crate::engine::whoami::Clock;
 pub enum Applied {
     /// bowline made the change. Contains the new revision of the subject.
     Done(i64),
-    /// bowline made the change, but could not write its audit entry. The next change of the subject or the controller
-    /// writes that entry. Contains the new revision of the subject, and the error.
+    /// bowline made the change, but could not write its audit entry or its Event. Contains the new revision of the
+    /// subject, and text for the user: what still records the change, and the error.
     Unrecorded(i64, String),
     /// bowline made the change, and then another user or tool changed the subject again.
     Superseded {
@@ -249,7 +249,7 @@ async fn recorded(swap: &Swap<'_>, swapped: Swapped) -> Applied {
     match swapped {
         Swapped::Ours(object) => match audit.record(kind, &object).await {
             Ok(_) => Applied::Done(number(&object)),
-            Err(error) => Applied::Unrecorded(number(&object), explain(&error)),
+            Err(error) => Applied::Unrecorded(number(&object), not_recorded(audit, &error)),
         },
         Swapped::Overwritten { ours, by, object } => {
             let mut written = audit.record(kind, &ours).await;
@@ -261,10 +261,24 @@ async fn recorded(swap: &Swap<'_>, swapped: Swapped) -> Applied {
                     revision: number(&ours),
                     by,
                 },
-                Err(error) => {
-                    Applied::Unrecorded(number(&ours), format!("{by}; {}", explain(&error)))
-                }
+                Err(error) => Applied::Unrecorded(
+                    number(&ours),
+                    format!("{by}; {}", not_recorded(audit, &error)),
+                ),
             }
+        }
+    }
+}
+
+/// Says what records a change whose audit entry or Event could not be written.
+fn not_recorded(audit: &AuditWriter, error: &kube::Error) -> String {
+    let error = explain(error);
+    match audit.writes_events() {
+        true => format!(
+            "its Event is not written, so only the annotations of the object record it: {error}"
+        ),
+        false => {
+            format!("its audit entry is not written yet, the next change writes it: {error}")
         }
     }
 }
