@@ -140,3 +140,6 @@ pub const PUBLISHED: &str = "bowline.dev/published";
 pub const ABANDONED: &str = "bowline.dev/abandoned-revisions";
 /// Annotation on a Deployment: the id of the hold that paused the Deployment.
 pub const PAUSED_BY_HOLD: &str = "bowline.dev/frozen-by";
+/// Annotation on a Deployment: the operation that resumed the paused Deployment, then `/` and the id of the hold that
+/// had paused it. The id is empty if no hold had paused it.
+pub const RESUMED: &str = "bowline.dev/resumed-by";

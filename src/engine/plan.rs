@@ -257,6 +257,12 @@ impl Change {
         self.expected.as_ref().map(|expected| expected.number)
     }
 
+    /// Returns the holds that the change places.
+    pub fn placed(&self) -> impl Iterator<Item = &Hold> {
+        let known = |hold: &Hold| self.holds_before.iter().any(|known| known.id == hold.id);
+        self.holds.iter().filter(move |hold| !known(hold))
+    }
+
     /// Returns the holds that the change removes.
     pub fn lifted(&self) -> impl Iterator<Item = &Hold> {
         let kept = |hold: &Hold| self.holds.iter().any(|kept| kept.id == hold.id);

@@ -175,6 +175,17 @@ pub enum NoRevision {
         /// The numbers of the known revisions, as text for the user.
         known: String,
     },
+    /// The subject has later revisions, but none with this number.
+    #[error(
+        "{subject} has no revision {number} now; it has {known}; Kubernetes gives a restored revision a new number, and deletes old revisions"
+    )]
+    Gone {
+        subject: String,
+        /// The number of the requested revision.
+        number: i64,
+        /// The numbers of the known revisions, as text for the user.
+        known: String,
+    },
     /// The subject had this revision, but the record of its content is missing.
     #[error("revision {number} of {subject} is not available: revisions {first} to {last} were {}; known revisions: {known}", .why.words())]
     Lost {

@@ -130,9 +130,7 @@ fn done(pin: &str, applied: &Applied, say: &mut dyn FnMut(String)) -> Result {
         Applied::Unchanged => Result::Unchanged,
         Applied::Done(revision) => Result::Done(*revision),
         Applied::Unrecorded(revision, why) => {
-            say(format!(
-                "warning: the next change of {pin} writes the audit entry of this one: {why}"
-            ));
+            say(format!("warning: {pin} was changed: {why}"));
             Result::Done(*revision)
         }
         Applied::Superseded { revision, by } => {

@@ -252,7 +252,7 @@ async fn recorded(swap: &Swap<'_>, swapped: Swapped) -> Applied {
     match swapped {
         Swapped::Ours(object) => match audit.record(kind, &object).await {
             Ok(_) => Applied::Done(number(&object)),
-            Err(error) => Applied::Unrecorded(number(&object), explain(&error)),
+            Err(error) => Applied::Unrecorded(number(&object), not_recorded(audit, &error)),
         },
         Swapped::Overwritten { ours, by, object } => {
             let mut written = audit.record(kind, &ours).await;
@@ -264,10 +264,24 @@ async fn recorded(swap: &Swap<'_>, swapped: Swapped) -> Applied {
                     revision: number(&ours),
                     by,
                 },
-                Err(error) => {
-                    Applied::Unrecorded(number(&ours), format!("{by}; {}", explain(&error)))
-                }
+                Err(error) => Applied::Unrecorded(
+                    number(&ours),
+                    format!("{by}; {}", not_recorded(audit, &error)),
+                ),
             }
+        }
+    }
+}
+
+/// Says what records a change whose audit entry or Event could not be written.
+fn not_recorded(audit: &AuditWriter, error: &kube::Error) -> String {
+    let error = explain(error);
+    match audit.writes_events() {
+        true => format!(
+            "its Event is not written, so only the annotations of the object record it: {error}"
+        ),
+        false => {
+            format!("its audit entry is not written yet, the next change writes it: {error}")
         }
     }
 }

@@ -57,6 +57,8 @@ pub async fn plan(
         notes.extend(more.notes);
         objects.extend(more.objects);
     }
+    let warnings = plan.changes.iter().flat_map(|change| &change.warnings);
+    notes.extend(warnings.cloned());
     notes.sort();
     notes.dedup();
     let mut action_plan = ActionPlan::of_objects(plan, notes, objects);

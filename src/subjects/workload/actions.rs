@@ -207,12 +207,23 @@ impl<'a> Planner<'a> {
                 .stored
                 .iter()
                 .map(|stored| stored.number.to_string());
-            let never = NoRevision::Never {
-                subject: self.subject.words(),
-                number,
-                known: known.collect::<Vec<_>>().join(", "),
+            let known = known.collect::<Vec<_>>().join(", ");
+            let subject = self.subject.words();
+            let newest = self.workload.stored.last();
+            let is_old = number > 0 && newest.is_some_and(|newest| number < newest.number);
+            let none = match is_old {
+                true => NoRevision::Gone {
+                    subject,
+                    number,
+                    known,
+                },
+                false => NoRevision::Never {
+                    subject,
+                    number,
+                    known,
+                },
             };
-            never.into()
+            none.into()
         })
     }
 
@@ -345,13 +356,45 @@ impl<'a> Planner<'a> {
 
     fn resume(&mut self) {
         self.fields.push(removed(PAUSED));
-        if self.frozen_by().is_some() {
+        let hold = self.frozen_by();
+        if hold.is_some() {
             self.fields.push(removed(&[
                 "metadata",
                 "annotations",
                 labels::PAUSED_BY_HOLD,
             ]));
         }
+        let hold = hold.map_or("", String::as_str);
+        let resumed = format!("{}/{hold}", self.asked.operation);
+        let path = ["metadata", "annotations", labels::RESUMED];
+        self.fields.push(Field::set(&path, resumed));
+    }
+
+    fn pause(&mut self, hold: String) {
+        self.fields.push(Field::set(PAUSED, true));
+        let by = ["metadata", "annotations", labels::PAUSED_BY_HOLD];
+        self.fields.push(Field::set(&by, hold));
+    }
+
+    /// Plans to pause the Deployment again if the operation `last` resumed it. If `moves` says that this action also
+    /// changes the template, only warns, because a paused Deployment does not roll out its template.
+    fn pause_again(&mut self, last: &str, moves: bool) {
+        let annotations = self.workload.object.annotations();
+        let resumed = annotations.get(labels::RESUMED);
+        let resumed = resumed.and_then(|resumed| resumed.split_once('/'));
+        let Some((_, hold)) = resumed.filter(|(operation, _)| *operation == last) else {
+            return;
+        };
+        if self.is_paused() {
+            return;
+        }
+        if !moves && !hold.is_empty() {
+            return self.pause(hold.to_owned());
+        }
+        self.warnings.push(format!(
+            "the last action resumed the paused Deployment; undo does not pause it, so that its template rolls out; after the rollout, pause it again with bowline pin {} --freeze",
+            self.subject.words()
+        ));
     }
 
     /// Returns the id of the hold that paused the Deployment; None if the Deployment is not paused by a hold.
@@ -412,9 +455,7 @@ impl<'a> Planner<'a> {
             });
         }
         if !self.is_paused() {
-            self.fields.push(Field::set(PAUSED, true));
-            let by = ["metadata", "annotations", labels::PAUSED_BY_HOLD];
-            self.fields.push(Field::set(&by, self.asked.hold_id()));
+            self.pause(self.asked.hold_id());
         }
         Ok(())
     }
@@ -499,6 +540,7 @@ impl<'a> Planner<'a> {
         } else if self.frozen_by() == Some(&hold_of(&last.id)) && self.is_paused() {
             self.resume();
         }
+        self.pause_again(&last.id, from != to);
         let restored = target.map(|target| target.number);
         Ok(self.planned(
             Action::Undo,

@@ -61,13 +61,23 @@ pub fn cell<'w>(
     })
 }
 
-/// Returns the time since which a workload has its pod template. None if this time is unknown: an old revision that
-/// is published again keeps its first creation time.
+/// Returns the time since which a workload has its pod template: the time of bowline's record, or else the time that
+/// Kubernetes knows. None if this time is unknown.
+///
+/// A time is wrong if another revision is later: then another program published the current revision again. Before
+/// Kubernetes has given the current revision the highest number, its time is unknown.
 fn since(world: &World, row: &Row) -> Option<Timestamp> {
-    let current = current(world, row)?.created;
-    let mut all = world.workload_revisions(row);
-    all.all(|revision| revision.created <= current)
-        .then_some(current)
+    let current = current(world, row)?;
+    let is_newest = |at: &Timestamp| {
+        let mut all = world.workload_revisions(row);
+        all.all(|revision| {
+            let published = revision.published.unwrap_or(revision.created);
+            let is_older = revision.number < current.number;
+            revision.number == current.number || is_older && revision.created.max(published) <= *at
+        })
+    };
+    let known = [row.published, current.published, row.rolled_out];
+    known.into_iter().flatten().find(is_newest)
 }
 
 /// Returns the newest stored revision that has the workload's current template; None if it is not stored yet.

@@ -32,6 +32,9 @@ use crate::text;
 
 /// The annotation that contains the revision number. Both a ReplicaSet and its Deployment have it.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
+/// The annotation of a ReplicaSet that contains its earlier revision numbers. Only a ReplicaSet that was published
+/// again has it.
+pub(super) const EARLIER_NUMBERS: &str = "deployment.kubernetes.io/revision-history";
 /// The annotation in which kubectl stores the reason of a change.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 
@@ -279,11 +282,19 @@ fn created(stored: &Stored, operation: Option<&Operation>) -> Option<Timestamp> 
 /// Returns the operation by which bowline published a revision, from the annotations of `object`. None if another
 /// program published the revision.
 fn published(stored: &Stored, object: &DynamicObject) -> Option<Operation> {
-    let hash = template::hash(&stored.template);
-    let annotations = object.annotations();
+    published_in(object.annotations(), &template::hash(&stored.template))
+}
+
+/// Returns the time at which bowline published the template with this hash, from the annotations of a workload or of
+/// its revision. None if another program published it.
+pub(super) fn recorded(annotations: &BTreeMap<String, String>, hash: &str) -> Option<Timestamp> {
+    published_in(annotations, hash).map(|operation| operation.at.0)
+}
+
+fn published_in(annotations: &BTreeMap<String, String>, hash: &str) -> Option<Operation> {
     [labels::OPERATION, labels::PUBLISHED]
         .iter()
-        .find_map(|name| publishing(annotations.get(*name)?, &hash))
+        .find_map(|name| publishing(annotations.get(*name)?, hash))
 }
 
 /// Parses an operation; None if it did not publish the template with this hash.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::abandoned::Abandoned;
 use super::actions::OF_TEMPLATE;
 use super::kind::{DAEMON_SET, DEPLOYMENT, STATEFUL_SET};
-use super::revisions::{self, REVISION};
+use super::revisions::{self, EARLIER_NUMBERS, REVISION};
 use super::template;
 use crate::api::choreo::rendered::Health;
 use crate::api::hold::Hold;
@@ -97,6 +97,10 @@ pub struct Row {
     pub abandoned: Abandoned,
     pub labels: Labels,
     pub created: Timestamp,
+    /// The time at which bowline published the pod template; None if another program did.
+    pub published: Option<Timestamp>,
+    /// The time at which the last rollout of a Deployment was complete; None if it is unknown.
+    pub rolled_out: Option<Timestamp>,
     /// The number of changes that bowline has made to the workload.
     pub changes: i64,
 }
@@ -113,6 +117,8 @@ pub struct Revision {
     /// The number and the images of the revision, as the matrix shows them.
     pub label: Box<str>,
     pub created: Timestamp,
+    /// The time at which the revision became the newest one; None if it is unknown.
+    pub published: Option<Timestamp>,
     /// Whether a user marked the revision bad.
     pub bad: bool,
 }
@@ -251,12 +257,15 @@ where
     let annotation = |name: &str| object.annotations().get(name);
     let holds = annotation(labels::HOLDS).and_then(|text| serde_json::from_str(text).ok());
     let holds: Vec<Hold> = holds.unwrap_or_default();
+    let hash = template::hash(&template);
     Row {
         kind,
         key,
         uid: uid(&object.metadata),
         images: template::images(&template).into(),
-        hash: template::hash(&template).into(),
+        published: revisions::recorded(object.annotations(), &hash),
+        rolled_out: rolled_out(&object.status),
+        hash: hash.into(),
         health: verdict.health,
         why: verdict.message.unwrap_or_default().into(),
         pods: (
@@ -370,9 +379,44 @@ where
         label: format!("rev {number} {images}").into(),
         images: images.into(),
         created: created(&object.metadata),
+        published: published(object, &hash),
         bad: revisions::verdict(object.annotations(), &hash) == Some(Verdict::Bad),
         hash: hash.into(),
     })
+}
+
+/// Returns the time at which a revision became the newest one; None if it is unknown. A revision that is published
+/// again keeps its object: Kubernetes only gives it a new number.
+fn published<K>(object: &Raw<K>, hash: &str) -> Option<Timestamp>
+where
+    K: Resource<DynamicType = ()>,
+{
+    if let Some(recorded) = revisions::recorded(object.annotations(), hash) {
+        return Some(recorded);
+    }
+    if object.annotations().contains_key(EARLIER_NUMBERS) {
+        return None;
+    }
+    let managers = object.metadata.managed_fields.iter().flatten();
+    let numbered = managers.filter(|manager| {
+        let fields = manager.fields_v1.as_ref();
+        fields.is_some_and(|fields| fields.0.get("f:revision").is_some())
+    });
+    let numbered = numbered.filter_map(|manager| Some(manager.time.as_ref()?.0));
+    numbered
+        .max()
+        .or_else(|| Some(object.metadata.creation_timestamp.as_ref()?.0))
+}
+
+/// Returns the time at which the last rollout of a Deployment was complete; None if a rollout is not complete.
+fn rolled_out(status: &Value) -> Option<Timestamp> {
+    let conditions = status.get("conditions")?.as_array()?;
+    let text = |condition: &Value, field: &str| Some(condition.get(field)?.as_str()?.to_owned());
+    let complete = conditions.iter().find(|condition| {
+        text(condition, "type").as_deref() == Some("Progressing")
+            && text(condition, "reason").as_deref() == Some("NewReplicaSetAvailable")
+    })?;
+    text(complete, "lastUpdateTime")?.parse().ok()
 }
 
 fn uid(metadata: &ObjectMeta) -> Box<str> {

@@ -10,7 +10,7 @@ use kube_embedded::{Embedded, Objects, Setup};
 use serde_json::json;
 
 use super::kind::DEPLOYMENT;
-use super::{actions, matrix, revisions};
+use super::{actions, matrix, revisions, rows, template};
 use crate::api::bowline::audit::{Action, AuditEntry};
 use crate::api::labels;
 use crate::api::openchoreo::release::Verdict;
@@ -175,6 +175,13 @@ async fn a_rollback_skips_and_refuses_a_revision_that_is_marked_bad() {
     assert_eq!(store.last_good().await, Some(2));
     let none = store.act(mark(9, Verdict::Bad)).await.unwrap_err();
     assert_eq!(none, "deploy/web has no revision 9; it has 1, 2, 3");
+    let sets: Api<ReplicaSet> = Api::default_namespaced(store.client.clone());
+    let number = json!({"metadata": {"annotations": {"deployment.kubernetes.io/revision": "4"}}});
+    let (params, number) = (PatchParams::default(), Patch::Merge(number));
+    sets.patch("web-2", &params, &number).await.unwrap();
+    let gone = store.act(rollback(Some(2))).await.unwrap_err();
+    let why = "Kubernetes gives a restored revision a new number";
+    assert!(gone.contains(why), "{gone}");
 }
 
 #[tokio::test]
@@ -349,9 +356,61 @@ async fn a_user_who_may_not_create_events_changes_a_workload_again_and_again() {
     };
     for number in 1..=2 {
         let done = limited.act(mark(number, Verdict::Bad)).await;
-        let is_made = matches!(done, Ok(Applied::Unrecorded(made, _)) if made == number);
+        let is_made = matches!(&done, Ok(Applied::Unrecorded(made, why))
+            if *made == number && why.starts_with("its Event is not written"));
         assert!(is_made, "{done:?}");
     }
+}
+
+/// Returns whether the Deployment is paused, and the warnings of the plan that `verb` gave.
+async fn act_and_read(store: &Store, verb: Verb) -> (bool, Vec<String>) {
+    let plan = store.plan(verb).await.unwrap().plan;
+    let change = &plan.changes[0];
+    let done = apply(&store.client, &plan, change, &fixture::now).await;
+    assert!(matches!(done, Ok(Applied::Done(_))), "{done:?}");
+    let deployments: Api<Deployment> = Api::default_namespaced(store.client.clone());
+    let paused = deployments.get("web").await.unwrap().spec.unwrap().paused;
+    (paused == Some(true), change.warnings.clone())
+}
+
+/// Sets the status of the Deployment as after a complete rollout.
+async fn complete(client: &Client) {
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    let web = deployments.get("web").await.unwrap();
+    let replicas = web.spec.unwrap().replicas.unwrap_or(1);
+    let status = Patch::Merge(json!({"status": {
+        "observedGeneration": web.metadata.generation, "replicas": replicas, "updatedReplicas": replicas,
+        "readyReplicas": replicas, "availableReplicas": replicas,
+    }}));
+    let params = PatchParams::default();
+    deployments
+        .patch_status("web", &params, &status)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn undo_pauses_a_deployment_again_or_warns_that_it_does_not() {
+    let freeze = || Verb::Pin {
+        until: None,
+        freeze: true,
+    };
+    let store = Store::open(Objects::default()).await;
+    complete(&store.client).await;
+    assert_eq!(act_and_read(&store, freeze()).await, (true, vec![]));
+    let unpinned = act_and_read(&store, Verb::Unpin { hold: None }).await;
+    assert_eq!(unpinned, (false, vec![]));
+    assert_eq!(act_and_read(&store, Verb::Undo).await, (true, vec![]));
+    // The hold is again the one that paused the Deployment.
+    let unpinned = act_and_read(&store, Verb::Unpin { hold: None }).await;
+    assert_eq!(unpinned, (false, vec![]));
+
+    assert_eq!(act_and_read(&store, Verb::Undo).await, (true, vec![]));
+    assert_eq!(act_and_read(&store, rollback(None)).await, (false, vec![]));
+    let (paused, warnings) = act_and_read(&store, Verb::Undo).await;
+    assert!(!paused);
+    let command = "bowline pin deploy/web --freeze";
+    assert!(warnings[0].contains(command), "{warnings:?}");
 }
 
 fn world() -> World {
@@ -380,6 +439,77 @@ fn a_revision_that_is_published_again_leaves_its_old_number() {
     let row = world.workload(&web()).unwrap();
     let numbers: Vec<i64> = world.workload_revisions(row).map(|it| it.number).collect();
     assert_eq!(numbers, [1, 3, 4]);
+}
+
+/// Applies the ReplicaSet of a revision as it is after Kubernetes gave it a new number.
+fn renumbered(world: &mut World, name: &str, numbers: (i64, &str), image: &str) {
+    let labels = json!({"app": "web"});
+    let object = json!({
+        "metadata": {
+            "name": name, "namespace": "shop", "uid": format!("uid-{name}"),
+            "creationTimestamp": "2026-01-06T08:03:00Z",
+            "annotations": {
+                "deployment.kubernetes.io/revision": numbers.0.to_string(),
+                "deployment.kubernetes.io/revision-history": numbers.1,
+            },
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web",
+                "controller": true,
+            }],
+        },
+        "spec": {"template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "main", "image": image}]},
+        }},
+    });
+    let event = crate::engine::world::Event::Applied(serde_json::from_value(object).unwrap());
+    rows::apply_revision::<ReplicaSet>(world, event, Source::REPLICA_SETS, &["template"]);
+}
+
+#[test]
+fn the_age_of_a_revision_that_is_published_again_is_not_that_of_its_replica_set() {
+    let mut world = world();
+    let since = |world: &World| {
+        let columns = subjects::matrix::columns(world, Some("shop"));
+        let cell = subjects::matrix::cell(world, &columns, &web(), 0, Timestamp::UNIX_EPOCH);
+        cell.unwrap().since.map(|since| since.to_string())
+    };
+    assert_eq!(since(&world).as_deref(), Some("2026-01-06T08:03:00Z"));
+    // A rollback to revision 2 and its undo give the ReplicaSets the numbers 4 and 5.
+    replica_set(&mut world, "web-2", "uid-web", 4, "web:2");
+    assert_eq!(since(&world), None);
+    renumbered(&mut world, "web-3", (5, "3"), "web:3");
+    assert_eq!(since(&world), None);
+
+    let template = json!({
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": "web:3"}]},
+    });
+    let hash = template::hash(&template);
+    let operation = json!({
+        "id": "one", "generation": 2, "action": "Undo", "at": "2026-01-06T09:00:00Z",
+        "from": {"name": "rev 4 web:2", "hash": "other"}, "to": {"name": "rev 3 web:3", "hash": hash},
+    });
+    let condition = json!({
+        "type": "Progressing", "reason": "NewReplicaSetAvailable",
+        "lastUpdateTime": "2026-01-06T09:00:20Z",
+    });
+    for (annotations, conditions, expected) in [
+        (
+            json!({labels::OPERATION: operation.to_string()}),
+            json!([]),
+            "2026-01-06T09:00:00Z",
+        ),
+        (json!({}), json!([condition]), "2026-01-06T09:00:20Z"),
+    ] {
+        let object = json!({
+            "metadata": {"name": "web", "namespace": "shop", "uid": "uid-web", "annotations": annotations},
+            "spec": {"replicas": 2, "template": template}, "status": {"conditions": conditions},
+        });
+        let event = crate::engine::world::Event::Applied(serde_json::from_value(object).unwrap());
+        rows::apply::<Deployment>(&mut world, event, &DEPLOYMENT, Source::DEPLOYMENTS);
+        assert_eq!(since(&world).as_deref(), Some(expected));
+    }
 }
 
 #[test]

@@ -46,7 +46,10 @@ async fn what_somebody_changed_meanwhile_is_told_and_nothing_is_done() {
 async fn where_nothing_was_good_before_nothing_is_gone_back_to() {
     let mut story = Story::shop().await;
     story.keys("g g j h h").shows("ledger in dev").await;
-    story.keys("R").shows("ledger has no release to roll back to").await;
+    story
+        .keys("R")
+        .shows("ledger has no release to roll back to")
+        .await;
     story.shows("refused").await;
     story.keys("esc").command("rollback ledger-v9");
     story.shows("release ledger-v9 does not exist").await;

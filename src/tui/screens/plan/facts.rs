@@ -5,7 +5,6 @@ use jiff::Timestamp;
 
 use super::page::{PageInputs, Spans};
 use super::{Outcome, State};
-use crate::api::hold::Hold;
 use crate::api::openchoreo::release::Verdict;
 use crate::engine::plan::Change;
 use crate::engine::world::Key;
@@ -89,13 +88,6 @@ pub(super) fn head(state: &State, sight: &PageInputs<'_>, prepared: &PlannedComm
                     }
                 }
             }
-            let changes = action_plan.plan.changes.iter();
-            for warning in changes
-                .filter(|change| change.mark.is_some())
-                .flat_map(|change| &change.warnings)
-            {
-                head.block("warning", warning.clone(), Role::Warning);
-            }
             for note in &action_plan.notes {
                 head.block("warning", note.clone(), Role::Warning);
             }
@@ -153,10 +145,7 @@ fn one(
         false => why_to(state, change, &cell),
     };
     head.essential("to", &change.to.name, "why", &why);
-    let before = world.pin(change.key());
-    let known =
-        |hold: &Hold| before.is_some_and(|pin| pin.holds.iter().any(|known| known.id == hold.id));
-    for hold in change.holds.iter().filter(|hold| !known(hold)) {
+    for hold in change.placed() {
         let until = match &hold.until {
             Some(until) => format!("until {}", sight.target_info.clock(until.0, sight.now)),
             None => "no end".to_owned(),
@@ -166,6 +155,10 @@ fn one(
             hold.owner
         );
         head.block("places", words, Role::Hold);
+    }
+    match change.holds.len() - change.placed().count() {
+        0 => {}
+        count => head.block("keeps", text::counted(count, "holds"), Role::Hold),
     }
     for hold in change.lifted() {
         head.block("lifts", hold.words(), Role::Hold);

@@ -78,10 +78,7 @@ impl Outcome {
                         }
                         Ok(Applied::Unrecorded(number, why)) => (
                             true,
-                            format!(
-                                "{changed}{}; its audit entry is not written yet, the next change writes it: {why}",
-                                revision(change, *number)
-                            ),
+                            format!("{changed}{}; {why}", revision(change, *number)),
                         ),
                         Ok(Applied::Superseded { by, .. }) => {
                             (true, format!("{place} was changed, and afterwards {by}"))

@@ -380,10 +380,10 @@ fn a_plan_that_leaves_one_row_shows_a_change_in_it() {
     let mut still = asking();
     let now = still.now;
     // The message takes two rows.
-    let error = "tom changed cart in staging, again";
+    let error = "tom changed cart in staging, and then changed it again";
     crate::update::say(&mut still.model, now, Level::Error, error);
-    let still = still.tell(Event::Resize(40, 10)).keys("down down");
-    still.shows("containers[web].image").hides("down scrolls");
+    let still = still.tell(Event::Resize(40, 10)).hides("down scrolls");
+    still.shows("Deployment");
 }
 
 #[test]
