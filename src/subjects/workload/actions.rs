@@ -334,7 +334,7 @@ impl<'a> Planner<'a> {
         if self.is_paused() {
             self.resume();
             self.notes
-                .push("the Deployment is paused; the rollback resumes it".to_owned());
+                .push("the Deployment is paused; this action resumes it".to_owned());
         }
         let strategy = self
             .workload
