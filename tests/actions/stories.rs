@@ -228,7 +228,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         let unseen = "has not observed the latest change";
         ends("rollback cart -e prod --yes", 5, unseen).await;
         observed(&shop, "cart-prod", false, json!([])).await;
-        let none = "no earlier release in prod that was healthy";
+        let none = "no release to roll back to in prod";
         ends("rollback cart -e prod --yes", 5, none).await;
     }
     ends(
