@@ -196,13 +196,14 @@ fn without_workloads(mut absent: Error, namespace: Option<&str>) -> Error {
         "there is no Deployment, StatefulSet or DaemonSet {place}, and {}",
         absent.message
     );
-    // The other hints say where to look for workloads.
-    absent.hints.truncate(1);
-    if namespace.is_some() {
-        let look = "look at another namespace: -n NAMESPACE, or at all: bowline status -A";
-        absent.hints.insert(0, look.to_owned());
+    match namespace {
+        Some(_) => absent.and_hint("or look at another namespace: -n NAMESPACE"),
+        None => {
+            // The other hint says to look in all namespaces.
+            absent.hints.truncate(1);
+            absent
+        }
     }
-    absent
 }
 
 /// Returns a message about the first of `sources` that the server denies the user; None if the user may read all.
