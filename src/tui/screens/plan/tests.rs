@@ -382,8 +382,7 @@ fn a_plan_that_leaves_one_row_shows_a_change_in_it() {
     // The message takes two rows.
     let error = "tom changed cart in staging, and then changed it again";
     crate::update::say(&mut still.model, now, Level::Error, error);
-    let still = still.tell(Event::Resize(40, 10)).hides("down scrolls");
-    still.shows("Deployment");
+    still.tell(Event::Resize(40, 10)).shows("Deployment");
 }
 
 #[test]

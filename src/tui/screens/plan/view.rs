@@ -97,8 +97,9 @@ impl State {
         rows(sheet, row, lines.get(first..end).unwrap_or_default());
         let last = u16::try_from(end.saturating_sub(first + 1)).unwrap_or_default();
         if !page.rule && first < end && end < lines.len() {
-            // There is no room for a title, so the last line names the keys that scroll.
+            // There is no room for a title, so the last line names the keys that scroll, if its text leaves room.
             let mut pen = sheet.line(last);
+            put(&mut pen, &lines[end - 1]);
             pen.right(&format!("  {scrolls} scrolls "), Role::Title);
         }
     }
